@@ -1,1 +1,1 @@
-"""Fixtures of Onbeat for pytest. Thin: imports TensorFlow only where a fixture needs it."""
+"""Fixtures of Onbeat for pytest. Thin: TensorFlow only where a fixture needs it."""
