@@ -1,0 +1,48 @@
+"""Counting and scripted stand-ins for the parts of a training loop.
+
+`MockLog` and `Timeline` need no TensorFlow. The others are real subclasses of
+the TF-Agents interfaces and are imported at their first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from testing.fakes.mock_log import MockLog as MockLog
+from testing.fakes.timeline import Timeline as Timeline
+from testing.fakes.values import EnvStep as EnvStep
+from testing.fakes.values import TrainCall as TrainCall
+
+if TYPE_CHECKING:
+    from testing.fakes.agent import CountingAgent as CountingAgent
+    from testing.fakes.driver import CountingDriver as CountingDriver
+    from testing.fakes.environment import FakeEnvironment as FakeEnvironment
+    from testing.fakes.policy import FakePolicy as FakePolicy
+
+_LAZY = {
+    "CountingAgent": "agent",
+    "CountingDriver": "driver",
+    "FakeEnvironment": "environment",
+    "FakePolicy": "policy",
+}
+
+__all__ = [
+    "EnvStep",
+    "MockLog",
+    "Timeline",
+    "TrainCall",
+    *_LAZY,
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a fake that needs TensorFlow when it is first asked for (PEP 562)."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

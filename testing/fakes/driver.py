@@ -1,0 +1,147 @@
+"""CountingDriver: a driver that counts its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from testing.fakes._calls import Core, call_python
+from testing.fakes._tf import (
+    bandit_tf_environment,
+    driver,
+    tf,
+    time_step,
+    trajectory,
+)
+from testing.fakes.timeline import Timeline
+
+Observer = Callable[[Any], Any]
+
+
+class CountingDriver(driver.Driver, tf.Module):
+    """A lean `DynamicStepDriver` that puts each run on its timeline.
+
+    Takes the same arguments and keeps the same contract: `num_steps` transitions
+    summed over the batch, observers called once per step with a trajectory of shape
+    `[batch_size, ...]`. Works eagerly and inside `tf.function`.
+
+    On its timeline: `driver.run`, when the run is done, with the number of
+    transitions, counted from 0.
+
+    Attributes:
+      timeline: where its events go.
+      runs: how many runs were finished.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        observers: Sequence[Observer] | None = None,
+        transition_observers: Sequence[Observer] | None = None,
+        num_steps: int = 1,
+        *,
+        timeline: Timeline | None = None,
+        name: str = "CountingDriver",
+    ) -> None:
+        """Creates the driver.
+
+        Args:
+          env: a TF environment.
+          policy: a TF policy.
+          observers: called with the trajectory of each step.
+          transition_observers: called with `(time_step, action_step,
+            next_time_step)` of each step.
+          num_steps: transitions per run, summed over the batch; episode boundaries
+            do not count.
+          timeline: where its events go; one of its own by default.
+          name: name of its events.
+        """
+        tf.Module.__init__(self, name=name)
+        self._keep_parts(env, policy, observers, transition_observers)
+        self._num_steps = num_steps
+        self._running = _Running(timeline, name)
+
+    # Observers are no part of a driver's checkpoint, and neither are its parts.
+    @tf.__internal__.tracking.no_automatic_dependency_tracking
+    def _keep_parts(self, *parts: Any) -> None:
+        driver.Driver.__init__(self, *parts)
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._running.timeline
+
+    @property
+    def runs(self) -> int:
+        return self._running.runs
+
+    def __repr__(self) -> str:
+        return (
+            f"<CountingDriver {self.name!r}: {self.runs} runs of {self._num_steps} "
+            f"transitions, {len(self.observers)} observers>"
+        )
+
+    def run(
+        self,
+        time_step: Any = None,
+        policy_state: Any = None,
+        maximum_iterations: int | None = None,
+    ) -> tuple[Any, Any]:
+        """Takes steps in the environment and calls the observers.
+
+        Args:
+          time_step: where to start; by default the environment's current one.
+          policy_state: by default the policy's initial state.
+          maximum_iterations: stop after so many steps, whatever they count.
+
+        Returns:
+          The final time step and policy state.
+        """
+        if time_step is None:
+            time_step = self.env.current_time_step()
+        if policy_state is None:
+            policy_state = self.policy.get_initial_state(self.env.batch_size)
+        counter = tf.zeros(tf.shape(time_step.step_type), tf.int32)
+        counter, time_step, policy_state = tf.while_loop(
+            lambda counter, *_: tf.reduce_sum(counter) < self._num_steps,
+            self._advance,
+            [counter, time_step, policy_state],
+            parallel_iterations=1,
+            maximum_iterations=maximum_iterations,
+        )
+        taken = tf.reduce_sum(counter)
+        call_python(self._running, self._running.finish, [taken], [(tf.int32, ())])
+        return time_step, policy_state
+
+    def _advance(self, counter: Any, now: Any, policy_state: Any) -> list[Any]:
+        """One step: act, step the environment, tell the observers."""
+        action_step = self.policy.action(now, policy_state)
+        later = self.env.step(action_step.action)
+        if isinstance(self.env, bandit_tf_environment.BanditTFEnvironment):
+            # A bandit's episode is one step long, so each step opens one.
+            first = tf.fill(tf.shape(now.step_type), time_step.StepType.FIRST)
+            now = now._replace(step_type=first)
+        experience = trajectory.from_transition(now, action_step, later)
+        for observer in self.observers:
+            observer(experience)
+        for observer in self.transition_observers:
+            observer((now, action_step, later))
+        counter += tf.cast(~experience.is_boundary(), tf.int32)
+        return [counter, later, action_step.state]
+
+
+class _Running(Core):
+    """Counts runs."""
+
+    SAVED = ("runs",)
+
+    def __init__(self, timeline: Timeline | None, name: str) -> None:
+        super().__init__(timeline)
+        self.name = name
+        self.runs = 0
+
+    def finish(self, taken: Any) -> list[Any]:
+        with self.lock:
+            self.timeline.add("driver.run", self.name, self.runs, int(taken))
+            self.runs += 1
+            return [taken]
