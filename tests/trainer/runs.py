@@ -7,10 +7,11 @@ import re
 from typing import Any
 from unittest import mock
 
-import trainer
-from testing.fakes import CountingAgent, FakeEnvironment, MockLog, Timeline
 from tf_agents.bandits.replay_buffers import bandit_replay_buffer
 from tf_agents.metrics import export_utils, tf_metrics
+
+import trainer
+from testing.fakes import CountingAgent, FakeEnvironment, MockLog, Timeline
 
 METRICS = ("NumberOfEpisodes", "AverageEpisodeLength", "AverageReturn")
 BATCH_SIZE = 3

@@ -7,13 +7,13 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-import trainer
-from testing.fakes import CountingAgent, FakeEnvironment
 from tf_agents.bandits.environments import bernoulli_py_environment
 from tf_agents.metrics import tf_metrics
-from trainer import replay
 
+import trainer
+from testing.fakes import CountingAgent, FakeEnvironment
 from tests.trainer import runs
+from trainer import replay
 
 INTEGER = "Allowed: an integer of at least"
 

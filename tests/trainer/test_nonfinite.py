@@ -6,9 +6,9 @@ import math
 
 import pytest
 import tensorflow as tf
+
 import trainer
 from testing.fakes import CountingAgent, FakeEnvironment
-
 from tests.trainer import runs
 
 LOSSES = [0.5, 0.25, math.nan, math.inf, -math.inf, 0.125]

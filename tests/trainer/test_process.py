@@ -9,8 +9,8 @@ import threading
 import pytest
 import tensorflow as tf
 from absl import logging
-from testing.fakes import CountingAgent, FakeEnvironment
 
+from testing.fakes import CountingAgent, FakeEnvironment
 from tests.trainer import runs
 
 

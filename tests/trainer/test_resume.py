@@ -6,10 +6,10 @@ import pathlib
 
 import pytest
 import tensorflow as tf
-import trainer
 from tf_agents.bandits.agents.examples.v2 import trainer as original
 from tf_agents.policies import py_tf_eager_policy
 
+import trainer
 from tests.trainer import runs
 from tests.trainer.runs import BATCH_SIZE, STEPS
 
@@ -119,7 +119,8 @@ def test_a_checkpoint_of_another_agent_is_refused(tmp_path):
     other = runs.FakeEnvironment(batch_size=BATCH_SIZE, num_actions=9)
     before = sorted(path.name for path in tmp_path.rglob("*"))
     with pytest.raises(
-        trainer.CheckpointMismatchError, match=r"Different: action spec: saved .*array\(8,"
+        trainer.CheckpointMismatchError,
+        match=r"Different: action spec: saved .*array\(8,",
     ) as caught:
         runs.run(tmp_path, environment=other)
     assert "Use another root_dir" in str(caught.value)

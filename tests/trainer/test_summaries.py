@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import tensorflow as tf
-from testing.fakes import FakeEnvironment
 
+from testing.fakes import FakeEnvironment
 from tests.trainer import runs
 
 

@@ -8,6 +8,7 @@ import sys
 import types
 
 import pytest
+
 from trainer import _tensorflow
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from unittest import mock
 
 import pytest
+
 import trainer
 
 PACKAGE = "tf_agents.bandits.agents.examples.v2"
