@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 from tf_agents.bandits.replay_buffers import bandit_replay_buffer
+from tf_agents.eval import metric_utils
 from tf_agents.metrics import export_utils, tf_metrics
 
 import trainer
@@ -36,6 +37,7 @@ class Run:
 
     summary: trainer.TrainSummary
     log: MockLog
+    joint: MockLog  # the records that hold all metrics together
     timeline: Timeline
     environment: FakeEnvironment
     agent: CountingAgent
@@ -77,11 +79,14 @@ def run(
         return buffers[-1]
 
     more.setdefault("get_replay_buffer_fn", buffer)
-    with mock.patch.object(export_utils, "logging", new_callable=MockLog) as log:
+    with (
+        mock.patch.object(export_utils, "logging", new_callable=MockLog) as log,
+        mock.patch.object(metric_utils, "logging", new_callable=MockLog) as joint,
+    ):
         summary = trainer.train(
             root_dir, agent, environment, loops, steps, runs, **more
         )
-    return Run(summary, log, agent.timeline, environment, agent, buffers)
+    return Run(summary, log, joint, agent.timeline, environment, agent, buffers)
 
 
 def extra_metric(name: str = "Extra") -> Any:
