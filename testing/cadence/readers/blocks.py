@@ -1,0 +1,105 @@
+"""A file as a stream of whole lines in big blocks. Memory stays bounded."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from testing.cadence.readers.errors import UnreadableRun
+
+SIZE = 1 << 20
+# Nobody logs longer lines; what is beyond is dropped, so that a file without
+# line ends cannot fill the memory.
+LONGEST_LINE = 1 << 16
+
+Progress = Callable[[int, int], None]
+
+
+class Input:
+    """An opened file: its head to choose a reader by, and its bytes, once.
+
+    Args:
+      path: a regular file, a pipe or a terminal. Devices are refused: some of
+        them never end.
+      progress: called with bytes read and bytes in all (0 when unknown).
+    """
+
+    def __init__(self, path: str, progress: Progress | None = None) -> None:
+        self.path = path
+        self._file = _open(path)
+        self._progress = progress
+        self._size = os.fstat(self._file.fileno()).st_size
+        self._done = 0
+        self.head = self._read(SIZE)
+        self._pending = self.head
+
+    def __enter__(self) -> Input:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read(self) -> bytes:
+        """The next bytes of the file, at most `SIZE`; empty at its end."""
+        if self._pending:
+            data, self._pending = self._pending, b""
+            return data
+        return self._read(SIZE)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise UnreadableRun(f"{self.path}: {error.strerror}.") from error
+        self._done += len(data)
+        if self._progress:
+            self._progress(self._done, self._size)
+        return data
+
+    def texts(self) -> Iterator[bytes]:
+        """The file's bytes as UTF-8 without a byte order mark."""
+        encoding = _wide_encoding(self.head)
+        if encoding is None:
+            first = self.read()
+            yield first.removeprefix(codecs.BOM_UTF8)
+            yield from iter(self.read, b"")
+            return
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        for data in iter(self.read, b""):
+            yield decoder.decode(data).encode("utf-8", "replace")
+
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks of whole lines; only the last may lack its line end."""
+        rest = b""
+        for data in self.texts():
+            cut = data.rfind(b"\n") + 1
+            if not cut:
+                rest = (rest + data)[: LONGEST_LINE + SIZE]
+                rest = rest[:LONGEST_LINE] if len(rest) > LONGEST_LINE else rest
+                continue
+            yield rest + data[:cut]
+            rest = data[cut:]
+        if rest:
+            yield rest
+
+
+def _open(path: str) -> BinaryIO:
+    try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise UnreadableRun(f"{path}: not a file.")
+        return open(path, "rb")
+    except OSError as error:
+        raise UnreadableRun(f"{path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise UnreadableRun(f"{path!r}: {error}.") from error
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """What PowerShell's `>` writes, known by its byte order mark."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return None

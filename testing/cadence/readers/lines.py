@@ -1,0 +1,134 @@
+"""Events in one line of text: what trainers print.
+
+Two forms are known, each behind any prefix a logger or a notebook writes:
+
+    [step=200] loss = 1.5.                       TF-Agents' bandit trainer
+    step = 200: loss = 1.5, accuracy = 90%       its tutorials, and many others
+
+and the records of `metric_utils.log_metrics`, a line that holds nothing but
+`Step = 200`, followed by indented lines `name = value`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from testing.cadence.readers import values
+
+BRACKET = re.compile(r"\[step=(\d{1,19})\] (.{1,200}?) = (.*)", re.S)
+_STEP = re.compile(
+    r"(?<![\w./-])(?:global[_ ]?|train(?:ing)?[_ ]?)?step"
+    r"\s{0,3}[=:]?\s{0,3}(\d{1,19}(?:\.0{1,6})?)(?=[\s,:;)\]}|/]|\.(?!\d)|\\n|$)",
+    re.I,
+)
+_PAIR = re.compile(
+    r"(?<![\w./-])([A-Za-z_][\w./-]{0,100}(?: [A-Za-z_(][\w./()-]{0,100}){0,4})"
+    r"\s{0,3}([=:])\s{0,3}"
+    rf"((?:tf\.Tensor\(|tensor\(|array\(|np\.\w{{1,20}}\()?(?:{values.SCALAR})%?)"
+    r"(?=[\s,;:)\]}\"'|]|\.(?!\d)|\\n|$)(?!:\d)"
+)
+_ALONE = re.compile(r"\s*\Z")
+_CONTINUED = re.compile(r"\s{1,40}([^\s=][^=]{0,200}?) = (.*)", re.S)
+_GLOG = re.compile(
+    r"[IWEF]\d{4,8} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,20}) [^\s\]]{1,200}\]"
+)
+_LAUNCHER = re.compile(
+    r"\[(\d{1,6},\d{1,6})\]<\w{1,10}>:|\[((?:rank|default)\d{1,6})\]:"
+    r"|\(([^()]{0,80}pid=\d{1,10})[^()]{0,80}\)"
+)
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
+_WORD = re.compile(r"\w+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """The events of one line.
+
+    Attributes:
+      prefix: what stands before them.
+      step: their step.
+      pairs: name and text of each value; empty for a line that only announces
+        the step of the lines to come.
+    """
+
+    prefix: str
+    step: int
+    pairs: tuple[tuple[str, str], ...]
+
+    @property
+    def writer(self) -> str:
+        """The process, thread or rank the prefix names."""
+        return writer(self.prefix)
+
+
+def parse(line: str) -> Found | None:
+    """The events of `line`, given without its line end; None without any."""
+    if "\x1b" in line:
+        line = _COLOUR.sub("", line)
+    return _bracket(line) or _free(line)
+
+
+def _bracket(line: str) -> Found | None:
+    found = BRACKET.search(line)
+    if not found or int(found[1]) > values.LARGEST_STEP:
+        return None
+    value = found[3].rstrip().removesuffix(".")
+    return Found(line[: found.start()], int(found[1]), ((found[2].strip(), value),))
+
+
+def _free(line: str) -> Found | None:
+    found = _STEP.search(line)
+    step = values.step(found[1]) if found else None
+    if not found or step is None:
+        return None
+    head = _GLOG.match(line)
+    before = _PAIR.finditer(line, head.end() if head else 0, found.start())
+    matches = [pair for pair in before if pair[2] == "="]
+    matches += _PAIR.finditer(line, found.end())
+    pairs = tuple((_name(pair[1]), pair[3]) for pair in matches)
+    if not pairs and not _ALONE.match(line, found.end()):
+        return None
+    start = min([found.start(), *(pair.start() for pair in matches)])
+    return Found(line[:start], step, pairs)
+
+
+def _name(text: str) -> str:
+    """Drops the logger's name that `INFO:tensorflow:loss` puts before it."""
+    return text.strip()
+
+
+def continued(line: str) -> tuple[str, str] | None:
+    """Name and text of the value in a line that continues a record."""
+    found = _CONTINUED.match(line)
+    return (found[1], found[2].rstrip()) if found else None
+
+
+def writer(prefix: str) -> str:
+    """The process, thread or rank a prefix names; empty when it names none."""
+    launcher = _LAUNCHER.search(prefix)
+    if launcher:
+        return launcher[1] or launcher[2] or launcher[3]
+    glog = _GLOG.search(prefix)
+    return glog[1] if glog else ""
+
+
+def doubled(line: str, prefix: str, before: str, prefix_before: str) -> bool:
+    """Whether a line with the events of the line `before` is that line again.
+
+    True when nothing differs, or when two handlers wrote it: prefixes of two
+    shapes. Equal shapes with other digits are two calls of the logger.
+    """
+    return line == before or shape(prefix) != shape(prefix_before)
+
+
+def shape(prefix: str) -> str:
+    """A prefix without its words: what its format leaves constant."""
+    return _WORD.sub("x", prefix)
+
+
+def pairs(found: Found) -> Iterator[tuple[str, float | str]]:
+    """Names and values."""
+    for name, text in found.pairs:
+        yield name, values.scalar(text)
