@@ -20,6 +20,8 @@ KINDS = frozenset(
         "checkpoint.save",
         "checkpoint.restore",
         "policy.save",
+        "metric.update",
+        "metric.result",
     }
 )
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from testing.fakes.faults import Fault as Fault
+from testing.fakes.faults import FaultPlan as FaultPlan
+from testing.fakes.faults import InjectedFault as InjectedFault
 from testing.fakes.mock_log import MockLog as MockLog
 from testing.fakes.timeline import Timeline as Timeline
 from testing.fakes.values import EnvStep as EnvStep
@@ -16,19 +19,36 @@ from testing.fakes.values import TrainCall as TrainCall
 
 if TYPE_CHECKING:
     from testing.fakes.agent import CountingAgent as CountingAgent
+    from testing.fakes.checkpoints import (
+        FakeCheckpointManager as FakeCheckpointManager,
+    )
     from testing.fakes.driver import CountingDriver as CountingDriver
     from testing.fakes.environment import FakeEnvironment as FakeEnvironment
+    from testing.fakes.metric import FakeMetric as FakeMetric
     from testing.fakes.policy import FakePolicy as FakePolicy
+    from testing.fakes.policy_saver import FakePolicySaver as FakePolicySaver
+    from testing.fakes.replay_buffer import (
+        RecordingReplayBuffer as RecordingReplayBuffer,
+    )
+    from testing.fakes.summary_writer import FakeSummaryWriter as FakeSummaryWriter
 
 _LAZY = {
     "CountingAgent": "agent",
     "CountingDriver": "driver",
+    "FakeCheckpointManager": "checkpoints",
     "FakeEnvironment": "environment",
+    "FakeMetric": "metric",
     "FakePolicy": "policy",
+    "FakePolicySaver": "policy_saver",
+    "FakeSummaryWriter": "summary_writer",
+    "RecordingReplayBuffer": "replay_buffer",
 }
 
 __all__ = [
     "EnvStep",
+    "Fault",
+    "FaultPlan",
+    "InjectedFault",
     "MockLog",
     "Timeline",
     "TrainCall",

@@ -7,15 +7,33 @@ traces. It is a `PythonState`, so a checkpoint of the fake holds it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from testing.fakes._tf import tf
+from testing.fakes.faults import FaultPlan
 from testing.fakes.timeline import Timeline
+
+
+class Recording(tf.Module):
+    """A fake whose checkpoint is what it tracks by hand, nothing else.
+
+    The parts it is given (observers, environment) belong to others' checkpoints, and
+    their plain lists would break its own.
+    """
+
+    _self_setattr_tracking = False
+
+    def track(self, core: Core, **trackables: Any) -> Core:
+        """Puts the core, and what else is named, into the fake's checkpoints."""
+        for name, trackable in {"core": core, **trackables}.items():
+            self._track_trackable(trackable, name)
+        return core
 
 
 class Core(tf.train.experimental.PythonState):
@@ -26,11 +44,28 @@ class Core(tf.train.experimental.PythonState):
 
     SAVED: tuple[str, ...] = ()
 
-    def __init__(self, timeline: Timeline | None) -> None:
+    def __init__(
+        self, name: str, timeline: Timeline | None, faults: FaultPlan | None
+    ) -> None:
         super().__init__()
+        self.name = name
         # An empty Timeline is falsy, so no `or` here.
         self.timeline = Timeline() if timeline is None else timeline
+        self.watched = faults is not None
+        self.faults = FaultPlan() if faults is None else faults
         self.lock = threading.RLock()
+
+    def reach(self, kind: str, when: str) -> None:
+        """Lets happen what is planned at this point."""
+        self.faults.reach(kind, when, self.name)
+
+    @contextlib.contextmanager
+    def _call(self, kind: str) -> Iterator[None]:
+        """A call of `kind` with its three points; inside is when it has been done."""
+        self.reach(kind, "before")
+        yield
+        self.reach(kind, "inside")
+        self.reach(kind, "after")
 
     def serialize(self) -> str:
         with self.lock:

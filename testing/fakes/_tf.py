@@ -15,11 +15,14 @@ __all__ = [
     "bandit_tf_environment",
     "driver",
     "nest_utils",
+    "policy_saver",
     "policy_step",
+    "replay_buffer",
     "tensor_spec",
     "tf",
     "tf_agent",
     "tf_environment",
+    "tf_metric",
     "tf_policy",
     "tfp",
     "time_step",
@@ -73,7 +76,9 @@ try:
     from tf_agents.bandits.environments import bandit_tf_environment
     from tf_agents.drivers import driver
     from tf_agents.environments import tf_environment
-    from tf_agents.policies import tf_policy
+    from tf_agents.metrics import tf_metric
+    from tf_agents.policies import policy_saver, tf_policy
+    from tf_agents.replay_buffers import replay_buffer
     from tf_agents.specs import tensor_spec
     from tf_agents.trajectories import policy_step, time_step, trajectory
     from tf_agents.utils import nest_utils

@@ -11,6 +11,7 @@ from testing.fakes import _script
 from testing.fakes._calls import Core, call_python
 from testing.fakes._tf import nest_utils, tf, tf_agent
 from testing.fakes.environment import SERIAL
+from testing.fakes.faults import FaultPlan
 from testing.fakes.policy import FakePolicy
 from testing.fakes.timeline import Timeline
 from testing.fakes.values import TrainCall
@@ -46,6 +47,7 @@ class CountingAgent(tf_agent.TFAgent):
         losses: Losses = _script.distinct_loss,
         train_step_counter: Any = None,
         timeline: Timeline | None = None,
+        faults: FaultPlan | None = None,
         name: str = "CountingAgent",
     ) -> None:
         """Creates the agent.
@@ -59,6 +61,8 @@ class CountingAgent(tf_agent.TFAgent):
           train_step_counter: variable, int64; one of its own by default, so that the
             global step stays alone.
           timeline: where its events go; one of its own by default.
+          faults: faults at `agent.train`, also NaN losses. Before: nothing is
+            changed yet; inside: the call is counted, `train_step_counter` not.
           name: name of its events.
 
         Raises:
@@ -76,18 +80,19 @@ class CountingAgent(tf_agent.TFAgent):
             train_step_counter = tf.Variable(
                 0, dtype=tf.int64, trainable=False, name="train_step"
             )
-        timeline = Timeline() if timeline is None else timeline
-        policy, collect_policy = (
-            FakePolicy(
-                time_step_spec,
-                action_spec,
-                train_step=train_step_counter,
-                timeline=events,
-                name=f"{name}_{role}",
-            )
-            for role, events in (("policy", None), ("collect_policy", timeline))
+        self._training = _Training(name, timeline, faults)
+        self._training.losses = losses
+        specs = time_step_spec, action_spec
+        policy = FakePolicy(
+            *specs, train_step=train_step_counter, name=f"{name}_policy"
         )
-        self._training = _Training(losses, timeline, name)
+        collect_policy = FakePolicy(
+            *specs,
+            train_step=train_step_counter,
+            timeline=self._training.timeline,
+            faults=faults,
+            name=f"{name}_collect_policy",
+        )
         super().__init__(
             time_step_spec,
             action_spec,
@@ -128,7 +133,12 @@ class CountingAgent(tf_agent.TFAgent):
         inputs = [actions, rewards] if serials is None else [actions, rewards, serials]
         (loss,) = call_python(self._training, train, inputs, [(tf.float32, ())])
         with tf.control_dependencies([loss]):
-            self.train_step_counter.assign_add(1)
+            counted = self.train_step_counter.assign_add(1)
+        if self._training.watched:
+            with tf.control_dependencies([counted]):
+                (loss,) = call_python(
+                    self._training, self._training.finish, [loss], [(tf.float32, ())]
+                )
         return tf_agent.LossInfo(loss, ())
 
     def _serials(self, observation: Any) -> Any:
@@ -146,11 +156,8 @@ class _Training(Core):
 
     SAVED = ("calls",)
 
-    def __init__(self, losses: Losses, timeline: Timeline, name: str) -> None:
-        super().__init__(timeline)
-        self.losses = losses
-        self.name = name
-        self.calls = 0
+    losses: Losses = staticmethod(_script.distinct_loss)
+    calls = 0
 
     def train(self, actions: Any, rewards: Any, serials: Any) -> list[Any]:
         return self._train(actions, rewards, _nested(serials))
@@ -161,8 +168,10 @@ class _Training(Core):
 
     def _train(self, actions: Any, rewards: Any, serials: Any) -> list[Any]:
         with self.lock:
+            self.reach("agent.train", "before")
             index = self.calls
             loss = float(np.float32(_script.at(self.losses, index, "losses")))
+            loss = self.faults.corrupt("agent.train", loss, self.name)
             call = TrainCall(
                 tuple(rewards.shape[:2]),
                 serials,
@@ -172,7 +181,12 @@ class _Training(Core):
             )
             self.timeline.add("agent.train", self.name, index, call)
             self.calls += 1
+            self.reach("agent.train", "inside")
             return [loss]
+
+    def finish(self, loss: Any) -> list[Any]:
+        self.reach("agent.train", "after")
+        return [loss]
 
 
 def _nested(array: Any) -> Any:

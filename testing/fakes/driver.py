@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from testing.fakes._calls import Core, call_python
+from testing.fakes._calls import Core, Recording, call_python
 from testing.fakes._tf import (
     bandit_tf_environment,
     driver,
@@ -13,12 +14,13 @@ from testing.fakes._tf import (
     time_step,
     trajectory,
 )
+from testing.fakes.faults import FaultPlan
 from testing.fakes.timeline import Timeline
 
 Observer = Callable[[Any], Any]
 
 
-class CountingDriver(driver.Driver, tf.Module):
+class CountingDriver(driver.Driver, Recording):
     """A lean `DynamicStepDriver` that puts each run on its timeline.
 
     Takes the same arguments and keeps the same contract: `num_steps` transitions
@@ -42,6 +44,7 @@ class CountingDriver(driver.Driver, tf.Module):
         num_steps: int = 1,
         *,
         timeline: Timeline | None = None,
+        faults: FaultPlan | None = None,
         name: str = "CountingDriver",
     ) -> None:
         """Creates the driver.
@@ -55,17 +58,14 @@ class CountingDriver(driver.Driver, tf.Module):
           num_steps: transitions per run, summed over the batch; episode boundaries
             do not count.
           timeline: where its events go; one of its own by default.
+          faults: faults at `driver.run`; inside is after each of its steps.
           name: name of its events.
         """
         tf.Module.__init__(self, name=name)
-        self._keep_parts(env, policy, observers, transition_observers)
+        driver.Driver.__init__(self, env, policy, observers, transition_observers)
         self._num_steps = num_steps
-        self._running = _Running(timeline, name)
-
-    # Observers are no part of a driver's checkpoint, and neither are its parts.
-    @tf.__internal__.tracking.no_automatic_dependency_tracking
-    def _keep_parts(self, *parts: Any) -> None:
-        driver.Driver.__init__(self, *parts)
+        self._running = _Running(name, timeline, faults)
+        self.track(self._running)
 
     @property
     def timeline(self) -> Timeline:
@@ -97,6 +97,7 @@ class CountingDriver(driver.Driver, tf.Module):
         Returns:
           The final time step and policy state.
         """
+        self._reach("before")
         if time_step is None:
             time_step = self.env.current_time_step()
         if policy_state is None:
@@ -111,12 +112,14 @@ class CountingDriver(driver.Driver, tf.Module):
         )
         taken = tf.reduce_sum(counter)
         call_python(self._running, self._running.finish, [taken], [(tf.int32, ())])
+        self._reach("after")
         return time_step, policy_state
 
     def _advance(self, counter: Any, now: Any, policy_state: Any) -> list[Any]:
         """One step: act, step the environment, tell the observers."""
         action_step = self.policy.action(now, policy_state)
         later = self.env.step(action_step.action)
+        self._reach("inside")
         if isinstance(self.env, bandit_tf_environment.BanditTFEnvironment):
             # A bandit's episode is one step long, so each step opens one.
             first = tf.fill(tf.shape(now.step_type), time_step.StepType.FIRST)
@@ -129,19 +132,26 @@ class CountingDriver(driver.Driver, tf.Module):
         counter += tf.cast(~experience.is_boundary(), tf.int32)
         return [counter, later, action_step.state]
 
+    def _reach(self, when: str) -> None:
+        """Stops at a point of the fault plan, if there is one."""
+        if self._running.watched:
+            stop = functools.partial(self._running.stop, when)
+            call_python(self._running, stop, [0], [(tf.int32, ())])
+
 
 class _Running(Core):
     """Counts runs."""
 
     SAVED = ("runs",)
 
-    def __init__(self, timeline: Timeline | None, name: str) -> None:
-        super().__init__(timeline)
-        self.name = name
-        self.runs = 0
+    runs = 0
 
     def finish(self, taken: Any) -> list[Any]:
         with self.lock:
             self.timeline.add("driver.run", self.name, self.runs, int(taken))
             self.runs += 1
             return [taken]
+
+    def stop(self, when: str, unused: Any) -> list[Any]:
+        self.reach("driver.run", when)
+        return [unused]

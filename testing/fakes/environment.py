@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from testing.fakes import _script
-from testing.fakes._calls import Core, call_python
+from testing.fakes._calls import Core, Recording, call_python
 from testing.fakes._tf import (
     bandit_tf_environment,
     tensor_spec,
@@ -16,6 +16,7 @@ from testing.fakes._tf import (
     tf_environment,
     time_step,
 )
+from testing.fakes.faults import FaultPlan
 from testing.fakes.timeline import Timeline
 from testing.fakes.values import EnvStep
 
@@ -26,7 +27,7 @@ Rewards = float | Sequence[Any] | Callable[[Any, Any], Any] | None
 _FIRST, _LAST = 0, 2
 
 
-class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, tf.Module):
+class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
     """A bandit environment that numbers its interactions.
 
     Like every TF-Agents bandit environment it gives one full episode per step. Each
@@ -56,6 +57,7 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, tf.Module):
         observation_dtype: Any = None,
         first_serial: int = 0,
         timeline: Timeline | None = None,
+        faults: FaultPlan | None = None,
         name: str = "FakeEnvironment",
     ) -> None:
         """Creates the environment.
@@ -72,6 +74,7 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, tf.Module):
             such as LinUCB, want `tf.float32` and shape `(1,)` or longer.
           first_serial: the first serial number.
           timeline: where its events go; one of its own by default.
+          faults: faults at `env.step`, also NaN rewards, and at `env.reset`.
           name: name of its events.
 
         Raises:
@@ -92,9 +95,10 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, tf.Module):
             ),
             batch_size=batch_size,
         )
-        self._world = _World(
-            batch_size, rewards, first_serial, _largest_serial(dtype), timeline, name
-        )
+        world = _World(name, timeline, faults)
+        world.script(batch_size, rewards, first_serial, _largest_serial(dtype))
+        self._world = world
+        self.track(world)
 
     @property
     def timeline(self) -> Timeline:
@@ -150,20 +154,12 @@ class _World(Core):
 
     SAVED = ("next_serial", "current", "reward", "step_type", "steps", "resets")
 
-    def __init__(
-        self,
-        batch_size: int,
-        rewards: Rewards,
-        first_serial: int,
-        largest: int,
-        timeline: Timeline | None,
-        name: str,
+    def script(
+        self, batch_size: int, rewards: Rewards, first_serial: int, largest: int
     ) -> None:
-        super().__init__(timeline)
         self.batch_size = batch_size
         self.rewards = rewards
         self.largest = largest
-        self.name = name
         self.next_serial = first_serial
         self.current: list[int] = []
         self.reward: list[float] = []
@@ -172,7 +168,7 @@ class _World(Core):
         self.resets = 0
 
     def reset(self) -> tuple[Any, ...]:
-        with self.lock:
+        with self.lock, self._call("env.reset"):
             self._show(_FIRST, [0.0] * self.batch_size)
             shown = tuple(self.current)
             self.timeline.add("env.reset", self.name, self.resets, shown)
@@ -187,13 +183,18 @@ class _World(Core):
         with self.lock:
             if not self.current:
                 self.reset()
-            serials = self.current
-            rewards = self._pay(np.asarray(serials), actions)
-            value = EnvStep(tuple(serials), tuple(actions.tolist()), tuple(rewards))
-            self._show(_LAST, rewards)
-            self.timeline.add("env.step", self.name, self.steps, value)
-            self.steps += 1
-            return self._seen()
+            with self._call("env.step"):
+                return self._interact(actions)
+
+    def _interact(self, actions: Any) -> tuple[Any, ...]:
+        serials = self.current
+        rewards = self._pay(np.asarray(serials), actions)
+        rewards = self.faults.corrupt("env.step", rewards, self.name)
+        value = EnvStep(tuple(serials), tuple(actions.tolist()), tuple(rewards))
+        self._show(_LAST, rewards)
+        self.timeline.add("env.step", self.name, self.steps, value)
+        self.steps += 1
+        return self._seen()
 
     def _pay(self, serials: Any, actions: Any) -> list[float]:
         script = self.rewards

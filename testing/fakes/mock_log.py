@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import re
 import sys
 import threading
 import time
@@ -17,10 +16,9 @@ from typing import Any
 from absl import logging as absl_logging
 from absl.logging import converter
 
+from testing.fakes import _series
+from testing.fakes.faults import FaultPlan
 from testing.fakes.timeline import Timeline
-
-# `[step=<int>] <name> = <value>.`; the value may have several lines.
-_SERIES = re.compile(r"\[step=(-?\d+)\] ([^\n]+?) = (.*)\.", re.DOTALL)
 
 _LOGGING_FILES = (__file__, logging.__file__, absl_logging.__file__)
 
@@ -52,6 +50,7 @@ class MockLog:
         *,
         forward: bool = True,
         timeline: Timeline | None = None,
+        faults: FaultPlan | None = None,
     ) -> None:
         """Creates a log.
 
@@ -61,11 +60,13 @@ class MockLog:
           forward: whether to pass records on to `target`.
           timeline: gets a `log` event for each line; series lines with name, step
             and value, others with their text as value.
+          faults: faults at its lines; a line's name is that of its series.
         """
         self._target = target
         self._absl = target is absl_logging
         self._forward = forward
         self._timeline = timeline
+        self._faults = FaultPlan() if faults is None else faults
         self._lock = threading.RLock()
         self._records: list[logging.LogRecord] = []
         self._counts: dict[Hashable, Iterator[int]] = {}
@@ -105,23 +106,25 @@ class MockLog:
 
     def steps(self, name: str) -> list[int]:
         """The steps at which the series of exactly this name was logged."""
-        return [step for step, found, _ in self._series() if found == name]
+        return [step for step, found, _ in self._parsed() if found == name]
 
     def values(self, name: str) -> list[Any]:
         """What it was logged with: numbers where they are, else text."""
-        return [_number(text) for _, found, text in self._series() if found == name]
+        return [
+            _series.number(text) for _, found, text in self._parsed() if found == name
+        ]
 
     def names(self) -> list[str]:
         """The names of all series, in the order of their first line."""
-        return list(dict.fromkeys(name for _, name, _ in self._series()))
+        return list(dict.fromkeys(name for _, name, _ in self._parsed()))
 
     def clear(self) -> None:
         """Forgets all records."""
         with self._lock:
             self._records.clear()
 
-    def _series(self) -> list[tuple[int, str, str]]:
-        parsed = (_parse(line) for line in self.lines)
+    def _parsed(self) -> list[tuple[int, str, str]]:
+        parsed = (_series.parse(line) for line in self.lines)
         return [series for series in parsed if series is not None]
 
     def __repr__(self) -> str:
@@ -255,22 +258,26 @@ class MockLog:
             "".join(traceback.format_stack(frame)) if stack_info else None,
         )
         _format(record)
+        name = _series_name(record)
+        self._faults.reach("log", "before", name)
         with self._lock:
             self._records.append(record)
             self._note(record)
+        self._faults.reach("log", "inside", name)
         if self._forward:
             options = {"exc_info": exc_info, "extra": extra, "stack_info": stack_info}
             self._pass_on(record, options, stacklevel)
+        self._faults.reach("log", "after", name)
 
     def _note(self, record: logging.LogRecord) -> None:
         if self._timeline is None or record.__dict__["format_error"] is not None:
             return
-        series = _parse(record.message)
+        series = _series.parse(record.message)
         if series is None:
             self._timeline.add("log", value=record.message)
         else:
             step, name, text = series
-            self._timeline.add("log", name, step, _number(text))
+            self._timeline.add("log", name, step, _series.number(text))
 
     def _pass_on(
         self, record: logging.LogRecord, options: dict[str, Any], stacklevel: int
@@ -316,26 +323,16 @@ def _format(record: logging.LogRecord) -> None:
         )
 
 
+def _series_name(record: logging.LogRecord) -> str:
+    series = _series.parse(record.message or "")
+    return "" if series is None else series[1]
+
+
 def _safe_repr(value: Any) -> str:
     try:
         return repr(value)
     except Exception as error:
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
-
-
-def _parse(line: str) -> tuple[int, str, str] | None:
-    """Step, name and value's text of a series line; None for any other line."""
-    match = _SERIES.fullmatch(line)
-    return None if match is None else (int(match[1]), match[2], match[3])
-
-
-def _number(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _standard_level(level: int) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from testing.fakes import _script
 from testing.fakes._calls import Core, call_python
 from testing.fakes._tf import nest_utils, policy_step, tf, tf_policy, tfp
+from testing.fakes.faults import FaultPlan
 from testing.fakes.timeline import Timeline
 
 Actions = Sequence[Any] | Callable[[int], Any] | None
@@ -22,7 +23,7 @@ class FakePolicy(tf_policy.TFPolicy):
     actions (also those of an exported copy) tell how far the agent was trained.
 
     On its timeline: `policy.action` with the actions, counted from 0. A policy
-    without a timeline and a script is pure TensorFlow and can be exported with
+    without timeline, script and faults is pure TensorFlow and can be exported with
     `PolicySaver` for use in another process.
 
     Attributes:
@@ -39,6 +40,7 @@ class FakePolicy(tf_policy.TFPolicy):
         actions: Actions = None,
         train_step: Any = None,
         timeline: Timeline | None = None,
+        faults: FaultPlan | None = None,
         name: str = "FakePolicy",
     ) -> None:
         """Creates the policy.
@@ -50,6 +52,7 @@ class FakePolicy(tf_policy.TFPolicy):
             index; a scalar for all rows, or one per row.
           train_step: the variable to follow; one of its own by default.
           timeline: where its events go.
+          faults: faults at `policy.action`.
           name: name of its events.
         """
         super().__init__(time_step_spec, action_spec, name=name)
@@ -57,8 +60,9 @@ class FakePolicy(tf_policy.TFPolicy):
             train_step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.train_step = train_step
         self._acting = None
-        if timeline is not None or actions is not None:
-            self._acting = _Acting(actions, timeline, name)
+        if any(x is not None for x in (timeline, actions, faults)):
+            self._acting = _Acting(name, timeline, faults)
+            self._acting.actions = actions
 
     @property
     def timeline(self) -> Timeline | None:
@@ -102,14 +106,11 @@ class _Acting(Core):
 
     SAVED = ("calls",)
 
-    def __init__(self, actions: Actions, timeline: Timeline | None, name: str) -> None:
-        super().__init__(timeline)
-        self.actions = actions
-        self.name = name
-        self.calls = 0
+    actions: Actions = None
+    calls = 0
 
     def act(self, *default: Any) -> list[Any]:
-        with self.lock:
+        with self.lock, self._call("policy.action"):
             index, self.calls = self.calls, self.calls + 1
             actions = list(default)
             if self.actions is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from testing.cadence.events import Event
@@ -22,8 +22,9 @@ class Timeline:
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._events: list[Event] = list(events)
+        self._sources: list[Callable[[], Iterable[Event]]] = []
 
     def add(
         self,
@@ -40,12 +41,28 @@ class Timeline:
     def append(self, event: Event) -> None:
         """Appends an event made elsewhere, for example by a reader."""
         with self._lock:
+            self._fetch()
             self._events.append(event)
+
+    def attach(self, source: Callable[[], Iterable[Event]]) -> None:
+        """Takes events also from `source`, which returns those new since last time.
+
+        It is asked before each event is appended and before events are read, so what
+        it delivers stands where it happened. For things that cannot call back, such
+        as a file that grows.
+        """
+        with self._lock:
+            self._sources.append(source)
+
+    def _fetch(self) -> None:
+        for source in self._sources:
+            self._events.extend(source())
 
     @property
     def events(self) -> tuple[Event, ...]:
         """All events so far, oldest first."""
         with self._lock:
+            self._fetch()
             return tuple(self._events)
 
     def of(self, *kinds: str, name: str | None = None) -> list[Event]:
@@ -74,13 +91,13 @@ class Timeline:
         return [event.kind for event in self.events]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets everything so far."""
         with self._lock:
+            self._fetch()
             self._events.clear()
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._events)
+        return len(self.events)
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)

@@ -96,7 +96,7 @@ def test_saves_and_restores_its_count_and_nothing_else(tmp_path):
     driver.run()
     path = tf.train.Checkpoint(d=driver).save(str(tmp_path / "c"))
     names = {name for name, _ in tf.train.list_variables(path) if name.startswith("d")}
-    assert names == {"d/_running/.ATTRIBUTES/py_state"}
+    assert names == {"d/core/.ATTRIBUTES/py_state"}
     other = _driver(num_steps=2)
     tf.train.Checkpoint(d=other).restore(path).assert_consumed()
     other.run()
