@@ -145,6 +145,11 @@ class Chunk:
         return self._values
 
     @property
+    def parsed(self) -> bool:
+        """Whether `values` are at hand already."""
+        return not callable(self._values)
+
+    @property
     def nonfinite(self) -> Array:
         """bool `[n]`: the value is, or contains, NaN or an infinity."""
         if self._nonfinite is None:

@@ -1,0 +1,262 @@
+"""Irregularities: what is off in a run, with no contract to compare it with.
+
+docs/cadence.md gives the precise meaning of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from testing.cadence.chunks import Declared, Problem
+from testing.cadence.findings import Finding, Spot, Tally
+from testing.cadence.survey.beats import Beat
+
+# A series may start this many beats after its partners and still be taken for
+# one whose head is missing; a later one is meant to start late.
+HEAD_BEATS = 3
+HEAD_SHARE = 0.1
+_EVALUATION = re.compile(r"(?<![a-z])(?:eval\w*|val|valid\w*|test\w*)(?![a-z])", re.I)
+# stable-baselines3 writes these one row late or not at all, by design.
+_SB3_MARKS = frozenset({"time/iterations", "time/fps", "time/total_timesteps"})
+_SB3_LATE = ("train/", "rollout/", "eval/")
+# Not a number by definition while all returns are equal.
+_MAY_BE_NAN = ("explained_variance",)
+
+
+def of_problem(problem: Problem) -> Finding:
+    """What a reader found, as a finding."""
+    source = problem.source
+    spot = Spot(None, source.path, source.place, source.unit)
+    return Finding(problem.kind, problem.message, spot=spot, count=problem.count)
+
+
+def of_run(beats: Sequence[Beat]) -> list[Finding]:
+    """All that is off in the series of one run."""
+    names = {beat.bare for beat in beats}
+    sb3 = bool(names & _SB3_MARKS)
+    found = [finding for beat in beats for finding in _of_series(beat)]
+    found += _gaps(beats, sb3)
+    for partners in _partners(beats):
+        found += _heads_and_tails(partners, sb3)
+    return found
+
+
+def _of_series(beat: Beat) -> Iterator[Finding]:
+    if _stood_still(beat):
+        yield _frozen_throughout(beat)
+    else:
+        yield from _tallied(beat, "double-line", beat.track.doubles, _double)
+        repeats = beat.track.repeats
+        yield from _tallied(beat, "duplicate-step", repeats.duplicates, _duplicate)
+        yield from _tallied(beat, "frozen-step", repeats.frozen, _frozen)
+    yield from _tallied(beat, "step-back", beat.track.backs, _back)
+    if not beat.bare.endswith(_MAY_BE_NAN):
+        yield from _tallied(beat, "non-finite", beat.track.nonfinite, _nonfinite)
+
+
+def _tallied(
+    beat: Beat,
+    kind: str,
+    tally: Tally,
+    words: Callable[[Beat, Tally, Spot], tuple[str, str]],
+) -> Iterator[Finding]:
+    if tally.count and tally.first is not None:
+        seen, hint = words(beat, tally, tally.first)
+        yield Finding(kind, seen, beat.name, tally.first, tally.count, hint)
+
+
+def _stood_still(beat: Beat) -> bool:
+    still = beat.first == beat.last and not beat.track.backs.count
+    return beat.count > 2 and still and not beat.track.intervals.total
+
+
+def _frozen_throughout(beat: Beat) -> Finding:
+    return Finding(
+        "frozen-step",
+        f"{beat.name}: all {beat.count:,} values are at step {beat.first}.",
+        beat.name,
+        beat.track.start,
+        beat.count - 1,
+        "Is the step counter never incremented, or never passed on?",
+    )
+
+
+def _double(beat: Beat, tally: Tally, spot: Spot) -> tuple[str, str]:
+    seen = f"{beat.name} is written twice at step {spot.step}, {spot.short}"
+    return seen + _more(tally), "Two handlers or two writers for one logger?"
+
+
+def _duplicate(beat: Beat, tally: Tally, spot: Spot) -> tuple[str, str]:
+    seen = f"{beat.name} has a second value at step {spot.step}, {spot.short}"
+    if 2 * tally.count >= beat.count - 1 and tally.count > 1:
+        return seen + _more(tally), "Do two processes write into one file?"
+    return seen + _more(tally), "Is it logged twice per step, or the step set late?"
+
+
+def _frozen(beat: Beat, tally: Tally, spot: Spot) -> tuple[str, str]:
+    seen = f"{beat.name} stays at step {spot.step} from {spot.short} on"
+    return seen + _more(tally, "value"), "Is the step counter not incremented?"
+
+
+def _back(beat: Beat, tally: Tally, spot: Spot) -> tuple[str, str]:
+    high = beat.track.back_from
+    seen = f"{beat.name}: steps fall back from {high} to {spot.step} at {spot.short}"
+    return seen + _more(tally), _why_back(beat, spot)
+
+
+def _why_back(beat: Beat, spot: Spot) -> str:
+    if beat.track.back_file:
+        return "Did the run resume from an older checkpoint, or are these two runs?"
+    if spot.step is not None and spot.step <= beat.first:
+        return "A restart without resume, or two runs in one file?"
+    return "Resumed from an older checkpoint, or written out of order?"
+
+
+def _nonfinite(beat: Beat, tally: Tally, spot: Spot) -> tuple[str, str]:
+    seen = f"{beat.name} is not finite at step {spot.step}, {spot.short}"
+    return seen + _more(tally, "value"), "Diverged, or divided by zero?"
+
+
+def _more(tally: Tally, noun: str = "place") -> str:
+    return "." if tally.count == 1 else f" ({tally.count:,} {noun}s in all)."
+
+
+def _gaps(beats: Sequence[Beat], sb3: bool) -> Iterator[Finding]:
+    late = [beat for beat in beats if sb3 and beat.bare.startswith("train/")]
+    for beat in beats:
+        gap = beat.track.intervals.gap()
+        # With an evaluation callback sb3 moves a whole row of train/ values.
+        if not gap or (len(late) > 1 and beat in late and _all_miss(late, gap.before)):
+            continue
+        missing = gap.before + (beat.every or 0)
+        steps = "step is" if gap.steps == 1 else "steps are"
+        seen = (
+            f"{beat.name} jumps from step {gap.before} to {gap.at.step} at "
+            f"{gap.at.short}; {gap.steps:,} {steps} missing"
+        )
+        more = f" at {gap.places:,} places." if gap.places > 1 else "."
+        spot = gap.at._replace(step=missing)
+        hint = "A value not logged, or lines lost?"
+        yield Finding("gap", seen + more, beat.name, spot, gap.places, hint)
+
+
+def _all_miss(beats: Sequence[Beat], before: int) -> bool:
+    gaps = [beat.track.intervals.gap() for beat in beats]
+    return all(gap is not None and gap.before == before for gap in gaps)
+
+
+def _partners(beats: Sequence[Beat]) -> list[list[Beat]]:
+    """Groups of even series that share interval and phase."""
+    groups: dict[tuple[int, int], list[Beat]] = {}
+    for beat in beats:
+        if beat.every and not beat.track.backs.count:
+            key = (beat.every, beat.first % beat.every)
+            groups.setdefault(key, []).append(beat)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _heads_and_tails(partners: Sequence[Beat], sb3: bool) -> Iterator[Finding]:
+    """Series that end, or start, inside the span of the widest."""
+    widest = max(partners, key=lambda beat: beat.last - beat.first)
+    if widest.count < 3:
+        return
+    for beat in partners:
+        # Both ends shifted alike is another way to count, not a loss.
+        if beat.first > widest.first and beat.last <= widest.last:
+            late = sb3 and beat.bare.startswith(_SB3_LATE)
+            if not late and not _starts_late(beat, widest, partners):
+                yield _head(beat, widest)
+        if beat.last < widest.last and beat.first >= widest.first:
+            yield _tail(beat, widest)
+
+
+def _starts_late(beat: Beat, widest: Beat, partners: Sequence[Beat]) -> bool:
+    """Whether it is natural that `beat` starts after `widest`."""
+    beats = (beat.first - widest.first) // (beat.every or 1)
+    if beats > max(HEAD_BEATS, HEAD_SHARE * widest.count):
+        return True
+    with_it = [other for other in partners if other.first == beat.first]
+    if beats > 1 and len(with_it) > 1:
+        return True
+    early = [other for other in partners if other.first < beat.first]
+    evaluated = all(_EVALUATION.search(other.name) for other in early)
+    return evaluated and not _EVALUATION.search(beat.name)
+
+
+def _head(beat: Beat, widest: Beat) -> Finding:
+    return Finding(
+        "missing-head",
+        f"{beat.name} starts at step {beat.first}, {beat.track.start.short}; "
+        f"{widest.name}, of the same beat, at {widest.first}.",
+        beat.name,
+        beat.track.start._replace(step=widest.first),
+        (beat.first - widest.first) // (beat.every or 1),
+        "Is the first value not logged?",
+    )
+
+
+def _tail(beat: Beat, widest: Beat) -> Finding:
+    return Finding(
+        "missing-tail",
+        f"{beat.name} ends at step {beat.last}, {beat.track.end.short}; "
+        f"{widest.name}, of the same beat, at {widest.last}.",
+        beat.name,
+        beat.track.end._replace(step=beat.last + (beat.every or 0)),
+        (widest.last - beat.last) // (beat.every or 1),
+        "Stopped within a loop, not flushed, or still running?",
+    )
+
+
+def of_declared(
+    declared: Iterable[Declared], beats: Sequence[Beat]
+) -> Iterator[Finding]:
+    """Compares what files declare with what was logged in them."""
+    for one in declared:
+        mine = [beat for beat in beats if beat.track.start.path == one.path]
+        if one.name in ("logging_steps", "eval_steps"):
+            yield from _declared_every(one, mine)
+        elif one.name == "max_steps":
+            yield from _declared_end(one, mine)
+
+
+def _declared_every(one: Declared, beats: Sequence[Beat]) -> Iterator[Finding]:
+    name = "loss" if one.name == "logging_steps" else "eval_loss"
+    beat = next((beat for beat in beats if beat.bare == name), None)
+    if beat is None or beat.count < 3 or one.value < 1 or _by_epoch(beats):
+        return
+    if beat.every == one.value:
+        return
+    real = "irregularly" if beat.every is None else f"every {beat.every} steps"
+    yield Finding(
+        "declared-cadence",
+        f"{one.name} is {one.value}, but {beat.name} is logged {real}, "
+        f"from {beat.track.start.short} on.",
+        beat.name,
+        beat.track.start,
+        hint="Was the file edited, or resumed with other arguments?",
+        expected=f"{beat.name} every {one.value} steps",
+    )
+
+
+def _by_epoch(beats: Sequence[Beat]) -> bool:
+    """Whether it is logged at the end of epochs, whatever the steps say."""
+    epochs = [beat.track for beat in beats if beat.bare == "epoch"]
+    return any(track.whole for track in epochs)
+
+
+def _declared_end(one: Declared, beats: Sequence[Beat]) -> Iterator[Finding]:
+    # Fewer steps are normal: a checkpoint on the way, or early stopping.
+    late = [beat for beat in beats if one.value > 0 and beat.track.high > one.value]
+    if late:
+        beat = late[0]
+        yield Finding(
+            "declared-cadence",
+            f"max_steps is {one.value}, but {beat.name} goes on to step "
+            f"{beat.track.high}.",
+            beat.name,
+            beat.track.end,
+            len(late),
+            "Was the run resumed with other arguments?",
+            expected=f"no step above {one.value}",
+        )
