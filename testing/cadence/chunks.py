@@ -12,6 +12,8 @@ either way:
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -30,6 +32,16 @@ PROBLEMS = (
     "ragged-row",
     "double-line",
 )
+
+
+_NONFINITE = re.compile(r"(?<![a-z])(?:nan|inf|infinity)(?![a-z])", re.I)
+
+
+def is_nonfinite(value: float | str) -> bool:
+    """Whether a value is, or as a text contains, NaN or an infinity."""
+    if isinstance(value, str):
+        return _NONFINITE.search(value) is not None
+    return not math.isfinite(value)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -155,8 +167,7 @@ class Chunk:
         if self._nonfinite is None:
             mask = ~np.isfinite(self.values)
             for row, text in self.texts.items():
-                lowered = text.lower()
-                mask[row] = "nan" in lowered or "inf" in lowered
+                mask[row] = is_nonfinite(text)
             self._nonfinite = mask
         return self._nonfinite
 

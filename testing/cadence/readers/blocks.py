@@ -72,16 +72,15 @@ class Input:
             yield decoder.decode(data).encode("utf-8", "replace")
 
     def blocks(self) -> Iterator[bytes]:
-        """Blocks of whole lines; only the last may lack its line end."""
+        """Blocks of whole lines, too long ones cut; only the last may lack its end."""
         rest = b""
         for data in self.texts():
             cut = data.rfind(b"\n") + 1
-            if not cut:
-                rest = (rest + data)[: LONGEST_LINE + SIZE]
-                rest = rest[:LONGEST_LINE] if len(rest) > LONGEST_LINE else rest
-                continue
-            yield rest + data[:cut]
-            rest = data[cut:]
+            if cut:
+                skipped = data.find(b"\n") if len(rest) >= LONGEST_LINE else 0
+                yield b"".join((rest, memoryview(data)[skipped:cut]))
+            rest = data[cut:] if cut else rest + data
+            rest = rest[:LONGEST_LINE]
         if rest:
             yield rest
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
 
 from testing.cadence.readers import values
 
@@ -31,14 +30,17 @@ _PAIR = re.compile(
 )
 _ALONE = re.compile(r"\s*\Z")
 _CONTINUED = re.compile(r"\s{1,40}([^\s=][^=]{0,200}?) = (.*)", re.S)
+# absl's prefix, and glog's with a year.
 _GLOG = re.compile(
-    r"[IWEF]\d{4,8} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,20}) [^\s\]]{1,200}\]"
+    r"[IWEF](?:\d{4}|\d{8}) \d\d:\d\d:\d\d\.\d{6} {1,5}(\d{1,20}) "
+    r"(?:[^\s\]]{1,200}\])?",
+    re.A,
 )
+# mpirun, torchrun, Ray.
 _LAUNCHER = re.compile(
-    r"\[(\d{1,6},\d{1,6})\]<\w{1,10}>:|\[((?:rank|default)\d{1,6})\]:"
-    r"|\(([^()]{0,80}pid=\d{1,10})[^()]{0,80}\)"
+    r"\s{0,40}(?:\[(\d{1,6},\d{1,6})\]<\w{1,10}>:|\[((?:rank|default)\d{1,6})\]:"
+    r"|\(([^()]{0,80}pid=\d{1,10})[^()]{0,80}\))\s{0,40}"
 )
-_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _WORD = re.compile(r"\w+")
 
 
@@ -57,16 +59,9 @@ class Found:
     step: int
     pairs: tuple[tuple[str, str], ...]
 
-    @property
-    def writer(self) -> str:
-        """The process, thread or rank the prefix names."""
-        return writer(self.prefix)
-
 
 def parse(line: str) -> Found | None:
     """The events of `line`, given without its line end; None without any."""
-    if "\x1b" in line:
-        line = _COLOUR.sub("", line)
     return _bracket(line) or _free(line)
 
 
@@ -87,16 +82,11 @@ def _free(line: str) -> Found | None:
     before = _PAIR.finditer(line, head.end() if head else 0, found.start())
     matches = [pair for pair in before if pair[2] == "="]
     matches += _PAIR.finditer(line, found.end())
-    pairs = tuple((_name(pair[1]), pair[3]) for pair in matches)
+    pairs = tuple((pair[1], pair[3]) for pair in matches)
     if not pairs and not _ALONE.match(line, found.end()):
         return None
     start = min([found.start(), *(pair.start() for pair in matches)])
     return Found(line[:start], step, pairs)
-
-
-def _name(text: str) -> str:
-    """Drops the logger's name that `INFO:tensorflow:loss` puts before it."""
-    return text.strip()
 
 
 def continued(line: str) -> tuple[str, str] | None:
@@ -107,10 +97,10 @@ def continued(line: str) -> tuple[str, str] | None:
 
 def writer(prefix: str) -> str:
     """The process, thread or rank a prefix names; empty when it names none."""
-    launcher = _LAUNCHER.search(prefix)
+    launcher = _LAUNCHER.match(prefix)
     if launcher:
         return launcher[1] or launcher[2] or launcher[3]
-    glog = _GLOG.search(prefix)
+    glog = _GLOG.match(prefix)
     return glog[1] if glog else ""
 
 
@@ -126,9 +116,3 @@ def doubled(line: str, prefix: str, before: str, prefix_before: str) -> bool:
 def shape(prefix: str) -> str:
     """A prefix without its words: what its format leaves constant."""
     return _WORD.sub("x", prefix)
-
-
-def pairs(found: Found) -> Iterator[tuple[str, float | str]]:
-    """Names and values."""
-    for name, text in found.pairs:
-        yield name, values.scalar(text)

@@ -3,112 +3,229 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Callable, Iterator
 
-from testing.cadence.chunks import Chunk, Problem
+import numpy as np
+
+from testing.cadence.chunks import Array, Chunk, Problem
 from testing.cadence.events import Source
 from testing.cadence.readers import lines, values
 from testing.cadence.readers.blocks import LONGEST_LINE, Input
-from testing.cadence.readers.builder import Builder
+from testing.cadence.readers.columns import Row, Scanned, listed, merged
 from testing.cadence.readers.errors import UnreadableRun
+from testing.cadence.readers.scan import Block, Hits, Scratch, scan
 
-FORMAT = "text"
-_NO_EVENT = (
+NO_EVENT = (
     "no line with a step and a value, such as '[step=3] loss = 0.5.' or "
     "'step = 3: loss = 0.5'. Name another form with --pattern."
 )
+_ABSL = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,5}\d{1,20} \S", re.M)
+_COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
+_RETURNS = re.compile(rb"\r+(?=\n|\Z)")
+_PROGRESS_BAR = re.compile(rb"[^\n\r]*\r")
+# A record with more lines is none: what follows is read for itself.
+_LONGEST_RECORD = 1000
+
+Scan = Callable[[Block], Hits]
 
 
-def read(source: Input) -> Iterator[Chunk | Problem]:
-    """Yields the chunks of a log, then what was wrong with it."""
-    builder = Builder(source.path, FORMAT)
-    reader = LineReader(builder)
+def read(source: Input, scan: Scan = scan) -> Iterator[Chunk | Problem]:
+    """Yields the chunks of a log, then what was wrong with it.
+
+    Args:
+      source: the opened file.
+      scan: finds the lines of the commonest form; tests replace it.
+    """
+    format = "absl" if _ABSL.search(source.head) else "text"
+    reader = TextReader(source.path, format, scan)
+    found = False
     for block in source.blocks():
-        for line in block.split(b"\n"):
-            reader.feed(line)
-        reader.place -= 1  # `split` gives one more, empty, after the last line end
-        if builder.full:
-            yield builder.take()
-    if len(builder):
-        yield builder.take()
-    if not builder.count:
-        raise UnreadableRun(f"{source.path}: {_NO_EVENT}")
-    yield from reader.doubles.problems(source.path)
+        for chunk in reader.feed(block):
+            found = True
+            yield chunk
+    for chunk in reader.finish():
+        found = True
+        yield chunk
+    if not found:
+        raise UnreadableRun(f"{source.path}: {NO_EVENT}")
+    yield from reader.problems()
 
 
 @dataclasses.dataclass(slots=True)
-class Doubles:
-    """Counts the lines that were written twice."""
+class _Line:
+    """A line with events: its number, its text, and what is in it.
 
-    format: str = FORMAT
-    first: int = 0
-    count: int = 0
+    Attributes:
+      places: the line number of each pair, which differ in a record.
+    """
 
-    def add(self, place: int, count: int = 1) -> None:
-        """Notes doubled lines, the first of them at `place`."""
-        self.first = self.first or place
-        self.count += count
+    place: int
+    text: str
+    found: lines.Found
+    places: list[int]
 
-    def problems(self, path: str) -> Iterator[Problem]:
-        """The finding, if there is one."""
-        if self.count:
-            times = "line is" if self.count == 1 else "lines are"
+    def rows(self) -> Iterator[Row]:
+        """The events of the line."""
+        writer = lines.writer(self.found.prefix)
+        for (name, text), place in zip(self.found.pairs, self.places, strict=True):
+            yield name, writer, self.found.step, values.scalar(text), place
+
+    def repeats(self, before: _Line) -> bool:
+        """Whether this is the line `before`, written once more."""
+        mine, other = self.found, before.found
+        if (mine.step, mine.pairs) != (other.step, other.pairs):
+            return False
+        return lines.doubled(self.text, mine.prefix, before.text, other.prefix)
+
+
+class TextReader:
+    """Turns blocks of lines into chunks; keeps what spans two blocks."""
+
+    def __init__(self, path: str, format: str, scan: Scan) -> None:
+        self._path = path
+        self._format = format
+        self._scan = scan
+        self._lines_before = 0
+        self._record: _Line | None = None
+        self._last: _Line | None = None
+        self._scratch = Scratch()
+        self._scanned = Scanned()
+        self._doubled = 0
+        self._first_doubled = 0
+
+    def feed(self, text: bytes) -> Iterator[Chunk]:
+        """Takes whole lines; yields their events."""
+        block = Block(_cleaned(text), self._scratch)
+        hits = self._scan(block)
+        slow = self._closer_look(block, hits)
+        keep = self._drop_doubles(block, hits, slow)
+        yield from self._chunks(block, hits, keep, slow)
+        self._lines_before += block.size
+
+    def finish(self) -> Iterator[Chunk]:
+        """Yields what waited for more lines."""
+        if self._record is not None and self._record.found.pairs:
+            yield listed(self._record.rows()).chunk(self._path, self._format)
+        self._record = None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yields what was wrong with the lines."""
+        if self._doubled:
+            what = "line is" if self._doubled == 1 else "lines are"
             yield Problem(
                 "double-line",
-                Source(path, self.format, self.first),
-                f"{self.count:,} {times} written twice in a row: "
-                "two handlers on one logger? Read once here.",
-                self.count,
+                Source(self._path, self._format, self._first_doubled),
+                f"{self._doubled:,} {what} written twice in a row: "
+                "two handlers on one logger? Each is counted once.",
+                self._doubled,
             )
 
+    def _closer_look(self, block: Block, hits: Hits) -> list[_Line]:
+        """The lines with events that `scan` left, records put together."""
+        found: list[_Line] = []
+        row = self._continue(block, 0, found) if self._record else 0
+        for other in hits.others.tolist():
+            line = self._parse(block, other) if other >= row else None
+            if line is None:
+                continue
+            if line.found.pairs:
+                found.append(line)
+            else:
+                self._record = line
+                row = self._continue(block, other + 1, found)
+        return found
 
-class LineReader:
-    """Takes lines one at a time and puts their events into a builder."""
-
-    def __init__(self, builder: Builder) -> None:
-        self.place = 0
-        self.doubles = Doubles()
-        self._builder = builder
-        self._last: tuple[str, lines.Found] | None = None
-        self._record: lines.Found | None = None
-
-    def feed(self, raw: bytes) -> None:
-        """Takes the next line, without its line end."""
-        self.place += 1
-        line = raw[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
-        if self._record is not None and self._continue(line):
-            return
-        found = lines.parse(line) if "step" in line.lower() else None
+    def _parse(self, block: Block, row: int) -> _Line | None:
+        text = _decoded(block.line(row))
+        found = lines.parse(text)
         if found is None:
-            return
-        if not found.pairs:
-            self._record = found
-        elif self._repeats(line, found):
-            self.doubles.add(self.place)
-            self._last = None
-        else:
-            self._last = (line, found)
-            self._add(found)
+            return None
+        place = self._lines_before + row + 1
+        return _Line(place, text, found, [place] * len(found.pairs))
 
-    def _add(self, found: lines.Found) -> None:
-        writer = found.writer
-        for name, value in lines.pairs(found):
-            self._builder.add(name, found.step, value, self.place, writer)
-
-    def _continue(self, line: str) -> bool:
-        """Whether the line belongs to the record that was announced."""
-        pair = lines.continued(line)
+    def _continue(self, block: Block, row: int, found: list[_Line]) -> int:
+        """Reads the record on; returns the first row that is none of it."""
         record = self._record
-        if pair is None or record is None:
+        assert record is not None
+        pairs = list(record.found.pairs)
+        while row < block.size and len(pairs) < _LONGEST_RECORD:
+            pair = lines.continued(_decoded(block.line(row)))
+            if pair is None:
+                break
+            pairs.append(pair)
+            row += 1
+            record.places.append(self._lines_before + row)
+        record.found = dataclasses.replace(record.found, pairs=tuple(pairs))
+        if row < block.size:
             self._record = None
-            return False
-        value = values.scalar(pair[1])
-        self._builder.add(pair[0], record.step, value, self.place, record.writer)
-        return True
+            found += [record] if pairs else []
+        return row
 
-    def _repeats(self, line: str, found: lines.Found) -> bool:
-        if self._last is None:
-            return False
-        before, last = self._last
-        same = (found.step, found.pairs) == (last.step, last.pairs)
-        return same and lines.doubled(line, found.prefix, before, last.prefix)
+    def _drop_doubles(self, block: Block, hits: Hits, slow: list[_Line]) -> Array:
+        """The hits that are no doubles of the line before; removes slow ones."""
+        rows = [line.place - self._lines_before - 1 for line in slow]
+        order = np.argsort(np.concatenate([hits.rows, rows]), kind="stable")
+        count = len(hits.rows)
+        dropped = np.zeros(len(order), bool)
+
+        def line(position: int) -> _Line | None:
+            index = int(order[position])
+            if index >= count:
+                return slow[index - count]
+            return self._parse(block, int(hits.rows[index]))
+
+        anchor = self._last
+        for position in _suspects(hits, order).tolist():
+            if position and not dropped[position - 1]:
+                anchor = line(position - 1)
+            this = line(position)
+            if this and anchor and this.repeats(anchor):
+                dropped[position] = True
+                self._doubled += 1
+                self._first_doubled = self._first_doubled or this.place
+        if len(order):
+            self._last = anchor if dropped[-1] else line(len(order) - 1)
+        gone = np.zeros(len(order), bool)
+        gone[order] = dropped
+        kept = zip(slow, gone[count:].tolist(), strict=True)
+        slow[:] = [each for each, is_gone in kept if not is_gone]
+        return np.flatnonzero(~gone[:count])
+
+    def _chunks(
+        self, block: Block, hits: Hits, keep: Array, slow: list[_Line]
+    ) -> Iterator[Chunk]:
+        columns = []
+        if len(keep):
+            scanned = self._scanned.columns(block, hits, keep, self._lines_before)
+            columns.append(scanned)
+        if slow:
+            columns.append(listed(row for line in slow for row in line.rows()))
+        if columns:
+            yield functools.reduce(merged, columns).chunk(self._path, self._format)
+
+
+def _suspects(hits: Hits, order: Array) -> Array:
+    """Positions of the lines that may repeat the one before: few, in most logs."""
+    fast = order < len(hits.rows)
+    suspect = ~fast
+    suspect[1:] |= suspect[:-1]
+    suspect[:1] = True
+    same = np.zeros(len(hits.rows), bool)
+    same[1:] = (hits.names[1:] == hits.names[:-1]) & (hits.steps[1:] == hits.steps[:-1])
+    suspect[fast] |= same[order[fast]]
+    return np.flatnonzero(suspect)
+
+
+def _decoded(raw: bytes) -> str:
+    return raw[:LONGEST_LINE].decode("utf-8", "replace")
+
+
+def _cleaned(text: bytes) -> bytes:
+    """Without colours, carriage returns and what progress bars wrote over."""
+    if b"\x1b" in text:
+        text = _COLOUR.sub(b"", text)
+    if b"\r" in text:
+        text = _PROGRESS_BAR.sub(b"", _RETURNS.sub(b"", text))
+    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 LARGEST_STEP = 2**63 - 1
+LONGEST_TEXT = 200
 # Repeats are bounded: no line, however odd, makes the expression run away.
 NUMBER = r"[-+]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][-+]?\d{1,6})?"
 SPECIAL = r"[-+]?(?:nan|inf(?:inity)?)\b"
@@ -32,14 +33,14 @@ def number(text: str) -> float | None:
 
 
 def scalar(text: str) -> float | str:
-    """The number in `text`, also out of a printed 0-d tensor; else the text."""
+    """The number in `text`, also out of a printed 0-d tensor; else its beginning."""
     value = number(text)
     if value is not None:
         return value
     found = _WRAPPED.match(text)
     if found and _TENSOR_TAIL.fullmatch(text[found.end(1) :]):
         return float(found.group(1))
-    return text
+    return text[:LONGEST_TEXT]
 
 
 def step(text: str) -> int | None:

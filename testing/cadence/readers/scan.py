@@ -1,0 +1,342 @@
+"""Finds `[step=N] name = value.` in a whole block of lines at once.
+
+Arrays instead of a loop: eight bytes of every line are looked at in one
+operation, as one 64-bit word (least significant byte first, whatever the
+machine). A line that does not have exactly the plain form is left to `lines`,
+so that this module decides nothing that `lines` would decide differently.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from testing.cadence.chunks import Array
+
+_FRONT = b"\0" * 8
+_BACK = b"\0" * 72
+_LONGEST_NAME = 64
+_LONGEST_LINE = 1 << 16
+
+_U64 = np.uint64
+_ONES = _U64(0x0101010101010101)
+_HIGH = _U64(0x8080808080808080)
+_ZEROS = _U64(0x3030303030303030)  # the character 0
+_PAST_NINE = _U64(0x7676767676767676)  # adding it sets the high bit from 10 on
+_CLOSING = _U64(0x5D5D5D5D5D5D5D5D)
+_SPACES = _U64(0x2020202020202020)
+_STEP = _U64(int.from_bytes(b"[step=", "little"))
+_SIX_BYTES = _U64((1 << 48) - 1)
+_MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+# Odd, so that no two names that differ in one word share a hash.
+FACTORS = np.array(
+    [0x9E3779B97F4A7C15 * (2 * n + 1) ** 3 % 2**64 for n in range(8)], np.uint64
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hits:
+    """The lines of the plain form in one block; one entry per line, in order.
+
+    Attributes:
+      rows: index of the line in the block.
+      steps: int64.
+      names: uint64, a hash of the name.
+      writers: `[n, 3]` uint64, the thread in an absl prefix; zeros without.
+      name_start, name_end, value_start, value_end: offsets into `data`.
+      plain: bool, the value is a decimal number without exponent.
+      others: indices of further lines in which a step may stand.
+    """
+
+    rows: Array
+    steps: Array
+    names: Array
+    writers: Array
+    name_start: Array
+    name_end: Array
+    value_start: Array
+    value_end: Array
+    plain: Array
+    others: Array
+
+
+class Scratch:
+    """Memory for the comparisons of one block after the other.
+
+    To allocate it anew for each block costs more than the comparisons.
+    """
+
+    def __init__(self) -> None:
+        self._arrays = np.zeros((4, 0), np.uint8)
+
+    def of(self, size: int) -> tuple[Array, Array, Array, Array]:
+        """Four arrays of `size` bytes, with whatever was in them."""
+        if self._arrays.shape[1] < size:
+            self._arrays = np.zeros((4, size), np.uint8)
+        one, two, three, four = self._arrays[:, :size]
+        return one, two, three, four
+
+
+class Block:
+    """Lines as bytes, and where each begins and ends.
+
+    Attributes:
+      data: the lines, padded at both ends; all offsets count in it.
+      size: number of lines.
+    """
+
+    def __init__(self, text: bytes, scratch: Scratch) -> None:
+        end = b"" if text.endswith(b"\n") else b"\n"
+        self.data = b"".join((_FRONT, text, end, _BACK))
+        self.bytes = np.frombuffer(self.data, np.uint8)
+        self.words = np.ndarray(
+            (len(self.data) - 7,), "<u8", buffer=self.data, strides=(1,)
+        )
+        self._scratch = scratch.of(len(self.data))
+        # Every line end and every equals sign, in order.
+        self.marks = self._find_marks()
+        self.is_end = self.bytes[self.marks] == 10
+        self.ends = self.marks[self.is_end]
+        self.size = len(self.ends)
+
+    def _find_marks(self) -> Array:
+        one, two, _, _ = (each.view(bool) for each in self._scratch)
+        np.equal(self.bytes, 10, out=one)
+        np.equal(self.bytes, 61, out=two)
+        return np.logical_or(one, two, out=one).nonzero()[0]
+
+    def starts(self, rows: Array) -> Array:
+        """Offsets of the first bytes of lines."""
+        return np.where(rows > 0, self.ends[rows - 1] + 1, len(_FRONT))
+
+    def line(self, row: int) -> bytes:
+        """One line, without its line end."""
+        start = self.ends[row - 1] + 1 if row else len(_FRONT)
+        return self.data[start : self.ends[row]]
+
+    def with_step(self) -> Array:
+        """Offsets of `tep` in any case: part of every `step`, and rare else."""
+        low = self._scratch[3]
+        one, two, three, _ = (each.view(bool) for each in self._scratch)
+        np.bitwise_or(self.bytes, 32, out=low)
+        np.equal(low, 116, out=one)
+        np.equal(low, 101, out=two)
+        np.equal(low, 112, out=three)
+        found = one[:-2]
+        np.logical_and(found, two[1:-1], out=found)
+        return np.logical_and(found, three[2:], out=found).nonzero()[0]
+
+
+def scan(block: Block) -> Hits:
+    """Finds the lines of the plain form, and the others that may hold a step."""
+    anchors = _anchors(block)
+    rows = np.cumsum(block.is_end)[anchors]
+    start = block.marks[anchors] + 1
+    steps, digits, good = _steps(block.words[start])
+    name_start = start + digits + 2
+    name_end = block.marks[anchors + 1] - 1
+    value_start = name_end + 3
+    line_end = block.marks[anchors + 2]
+    line_start = block.starts(rows)
+    good &= block.bytes[name_start - 1] == 32
+    good &= (block.bytes[name_end] == 32) & (block.bytes[name_end + 2] == 32)
+    good &= _alone(rows)
+    good &= _names_fit(block, name_start, name_end)
+    good &= (line_end - line_start <= _LONGEST_LINE) & (value_start < line_end)
+    writers, known = _writers(block, line_start, start - len("[step="))
+    good &= known
+    good &= _printable(block, line_end - 1)
+    # Without the dot that ends the sentence.
+    value_end = line_end - (block.bytes[line_end - 1] == 46)
+    good &= value_start < value_end
+    keep = np.flatnonzero(good)
+    columns = [rows, steps, writers, name_start, name_end, value_start, value_end]
+    if len(keep) < len(rows):
+        columns = [column[keep] for column in columns]
+    rows, steps, writers, name_start, name_end, value_start, value_end = columns
+    return Hits(
+        rows=rows,
+        steps=steps,
+        names=_hashes(block, name_start, name_end),
+        writers=writers,
+        name_start=name_start,
+        name_end=name_end,
+        value_start=value_start,
+        value_end=value_end,
+        plain=_plain(block, value_start, value_end),
+        others=_others(block, rows),
+    )
+
+
+def scan_nothing(block: Block) -> Hits:
+    """Leaves every line to `lines`: what `scan` is tested against."""
+    none = np.zeros(0, np.int64)
+    hashes = np.zeros(0, np.uint64)
+    writers = np.zeros((0, 3), np.uint64)
+    plain = np.zeros(0, bool)
+    others = _others(block, none)
+    return Hits(none, none, hashes, writers, none, none, none, none, plain, others)
+
+
+def _anchors(block: Block) -> Array:
+    """Indices of marks: the `=` of each `[step=` that one `=` and the end follow."""
+    candidates = np.flatnonzero(~block.is_end[:-2] & ~block.is_end[1:-1])
+    candidates = candidates[block.is_end[candidates + 2]]
+    before = block.words[block.marks[candidates] - 5] & _SIX_BYTES
+    return candidates[before == _STEP]
+
+
+def _steps(words: Array) -> tuple[Array, Array, Array]:
+    """Numbers of one to seven digits before a `]`, their digits, and if good."""
+    digits, found = _first(_zero_bytes(words ^ _CLOSING))
+    good = found & (digits > 0)
+    digits = np.maximum(digits, 1)
+    mask = _MASKS[digits]
+    numbers = (words ^ _ZEROS) & mask
+    good &= _all_digits(numbers)
+    numbers = numbers << (_U64(64) - _U64(8) * digits.astype(np.uint64))
+    numbers = (numbers * _U64(2561)) >> _U64(8)
+    numbers = ((numbers & _U64(0x00FF00FF00FF00FF)) * _U64(6553601)) >> _U64(16)
+    numbers = ((numbers & _U64(0x0000FFFF0000FFFF)) * _U64(42949672960001)) >> _U64(32)
+    return numbers.astype(np.int64), digits, good
+
+
+def _zero_bytes(words: Array) -> Array:
+    """The high bit of the lowest byte that is zero; garbage above it."""
+    return (words - _ONES) & ~words & _HIGH
+
+
+def _all_digits(numbers: Array) -> Array:
+    """Whether every byte is below ten."""
+    return ((numbers + _PAST_NINE) | numbers) & _HIGH == 0
+
+
+def _first(flags: Array) -> tuple[Array, Array]:
+    """Index of the lowest byte that is flagged by its high bit, and if any is."""
+    lowest = flags & (~flags + _U64(1))
+    # The exponent of a power of two is the index of its only bit.
+    exponent = lowest.astype(np.float64).view(np.int64) >> 52
+    found = flags != 0
+    return np.where(found, (exponent - 1023) >> 3, 0), found
+
+
+def _alone(rows: Array) -> Array:
+    """Whether no other hit is in the same line."""
+    good = np.ones(len(rows), bool)
+    same = rows[1:] == rows[:-1]
+    good[1:] &= ~same
+    good[:-1] &= ~same
+    return good
+
+
+def _names_fit(block: Block, start: Array, end: Array) -> Array:
+    length = end - start
+    good = (length >= 1) & (length <= _LONGEST_NAME)
+    return good & _printable(block, start) & _printable(block, end - 1)
+
+
+def _printable(block: Block, places: Array) -> Array:
+    """Whether there is an ASCII character that is no white space."""
+    return (block.bytes[places] > 32) & (block.bytes[places] < 127)
+
+
+def _masked(block: Block, start: Array, length: Array, index: int) -> Array:
+    """Word `index` of each text, zero beyond its end."""
+    mask = _MASKS[np.clip(length - 8 * index, 0, 8)]
+    return block.words[start + 8 * index] & mask
+
+
+def _hashes(block: Block, start: Array, end: Array) -> Array:
+    length = end - start
+    hashes = np.zeros(len(start), np.uint64)
+    for index in range(-(-int(length.max(initial=0)) // 8)):
+        hashes += _masked(block, start, length, index) * FACTORS[index]
+    return hashes
+
+
+def _writers(block: Block, start: Array, end: Array) -> tuple[Array, Array]:
+    """The thread each prefix names, and whether that was easy to tell.
+
+    Easy are absl's prefix, no prefix, and one that begins with a letter or a
+    digit: it names no process (`lines.writer`).
+    """
+    first = block.bytes[start]
+    glog, thread, known = _threads(block, start, end)
+    letter = ((first | 32) >= 97) & ((first | 32) <= 122)
+    digit = (first >= 48) & (first <= 57)
+    other = (start == end) | ((letter | digit) & ~_maybe_glog(block, start))
+    return thread, (glog & known) | (~glog & other)
+
+
+def _maybe_glog(block: Block, start: Array) -> Array:
+    first, second = block.bytes[start], block.bytes[start + 1]
+    level = (first == 73) | (first == 87) | (first == 69) | (first == 70)
+    return level & (second >= 48) & (second <= 57)
+
+
+def _threads(block: Block, start: Array, end: Array) -> tuple[Array, Array, Array]:
+    """Whether the prefix is absl's, the digits of its thread, and if they fit.
+
+    Offsets are those of `I1201 04:21:29.123456 140735171155776 file.py:45] `.
+    """
+    glog = _maybe_glog(block, start) & (end - start >= 26)
+    # Where a line is too short the words are another line's: masked by `glog`.
+    for index, (fixed, digits) in enumerate(_ABSL):
+        words = block.words[start + 8 * index]
+        glog &= (words & fixed[0]) == fixed[1]
+        glog &= _all_digits((words ^ _ZEROS) & digits)
+    thread = np.zeros((len(start), 3), np.uint64)
+    going_on = np.ones(len(start), bool)
+    good = np.ones(len(start), bool)
+    for index in range(3):
+        words = block.words[start + 22 + 8 * index]
+        length, found = _first(_zero_bytes(words ^ _SPACES))
+        mask = _MASKS[np.where(found, length, 8)]
+        good &= ~going_on | _all_digits((words ^ _ZEROS) & mask)
+        thread[:, index] = np.where(glog & going_on, words & mask, 0)
+        going_on &= ~found
+    return glog, thread, good & ~going_on & (thread[:, 0] != 0)
+
+
+def _template(text: bytes) -> tuple[tuple[np.uint64, np.uint64], np.uint64]:
+    """Masks of one word: its fixed bytes with their values, and its digits (`0`)."""
+    fixed = bytes(0 if byte in b"?0" else 255 for byte in text)
+    digits = bytes(255 if byte == 48 else 0 for byte in text)
+    word, values, places = (
+        _U64(int.from_bytes(part, "little")) for part in (fixed, text, digits)
+    )
+    return (word, word & values), places
+
+
+_ABSL = [_template(text) for text in (b"?0000 00", b":00:00.0", b"00000 ??")]
+
+
+def _plain(block: Block, start: Array, end: Array) -> Array:
+    """Whether each value is sign, 1 to 7 digits, perhaps a dot and 0 to 24 digits."""
+    first = block.bytes[start]
+    start = start + ((first == 45) | (first == 43))
+    words = block.words[start] ^ _ZEROS
+    digits, found = _first(((words + _PAST_NINE) | words) & _HIGH)
+    length = end - start
+    whole = found & (length >= 1) & (digits >= length)
+    dot = found & (digits >= 1) & (digits < length)
+    dot &= block.bytes[start + digits] == 46
+    fraction = start + digits + 1
+    length = end - fraction
+    dot &= length <= 24
+    for index in range(3):
+        mask = _MASKS[np.clip(length - 8 * index, 0, 8)]
+        dot &= _all_digits((block.words[fraction + 8 * index] ^ _ZEROS) & mask)
+    return whole | dot
+
+
+def _others(block: Block, rows: Array) -> Array:
+    """Lines with a `step` in them that are not among `rows`."""
+    places = block.with_step()
+    if len(places) == len(rows):  # every one of them is that of a `[step=`
+        return np.zeros(0, np.int64)
+    flags = np.zeros(block.size, bool)
+    flags[np.searchsorted(block.ends, places)] = True
+    flags[rows] = False
+    return np.flatnonzero(flags)

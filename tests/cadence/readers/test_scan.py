@@ -1,0 +1,129 @@
+"""The scan of whole blocks decides nothing differently than line by line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testing.cadence.chunks import Chunk
+from testing.cadence.readers import UnreadableRun, blocks, text
+from testing.cadence.readers.blocks import Input
+from testing.cadence.readers.scan import scan, scan_nothing
+
+PREFIXES = st.sampled_from(
+    [
+        "I1201 04:21:29.123456 140735171155776 export_utils.py:45] ",
+        "I1201 04:21:29.223456 140735171155776 export_utils.py:45] ",
+        "I1201 04:21:29.123456 7 a.py:4] ",
+        "I1201 04:21:29.123456     7 a.py:4] ",
+        "W20241201 04:21:29.123456 77 a.py:4] ",
+        "I1201 04:2x:29.123456 77 a.py:4] ",
+        "I1201 04:21:29.123456 123456789012345678901 a.py:4] ",
+        "I12",
+        "INFO:absl:",
+        "2024-12-01 04:21:29,123 - root - INFO - ",
+        "[rank1]: ",
+        "(worker pid=77) I1201 04:21:29.123456 140735 a.py:4] ",
+        "",
+        "  ",
+        "    ## ",
+        "x=3 ",
+        "\x1b[32mI1201 04:21:29.123456 77 a.py:4]\x1b[0m ",
+        "10%|#  | 1/10\rI1201 04:21:29.123456 77 a.py:4] ",
+        "é ",
+    ]
+)
+STEPS = st.sampled_from(
+    ["0", "7", "07", "123456", "1234567", "12345678", "9" * 19, "9" * 20, "", "-1", "x"]
+)
+NAMES = st.sampled_from(
+    [
+        "loss",
+        "AverageReturn",
+        "EnvironmentSteps",
+        "a b",
+        " a",
+        "a ",
+        "é",
+        "a=b",
+        "",
+        "n" * 8,
+        "n" * 9,
+        "n" * 64,
+        "n" * 65,
+        "n" * 300,
+        "x [step=3] y",
+        "step",
+    ]
+)
+VALUES = st.sampled_from(
+    [
+        "1",
+        "1.",
+        "1.5",
+        "-1.5",
+        "+2",
+        ".5",
+        "1e-3",
+        "1E5",
+        "nan",
+        "-inf",
+        "95%",
+        "1.2.3",
+        "0.1234567890123456789",
+        "1." + "0" * 24,
+        "1." + "0" * 25,
+        "12345678",
+        "1-2",
+        "tf.Tensor(1.5, shape=(), dtype=float32)",
+        "[[1 2]",
+        "",
+        "None",
+        "1 x",
+        "1,5",
+    ]
+)
+ENDS = st.sampled_from(["\n", ".\n", ".\r\n", " \n", ". \n", "..\n"])
+HITS = st.builds("{}[step={}] {} = {}{}".format, PREFIXES, STEPS, NAMES, VALUES, ENDS)
+OTHERS = st.sampled_from(
+    [
+        "\n",
+        "hello\n",
+        "\t\t Return = 1.5\n",
+        "Step = 5 \n",
+        "step = 5: loss = 2\n",
+        "loss = 2.5, step = 101 (0.4 sec)\n",
+        "step by step\n",
+        "\r\n",
+        "x = 3\n",
+    ]
+)
+LINES = st.lists(st.one_of(HITS, HITS, OTHERS), max_size=30).flatmap(
+    lambda lines: st.lists(st.sampled_from(lines or ["\n"]), max_size=60)
+)
+
+
+def outcome(path, scan):
+    with Input(str(path)) as source:
+        try:
+            items = list(text.read(source, scan))
+        except UnreadableRun:
+            return "unreadable"
+    chunks = [item for item in items if isinstance(item, Chunk)]
+    writers = [chunk.series[code].writer for chunk in chunks for code in chunk.codes]
+    events = [repr(event) for chunk in chunks for event in chunk.events()]
+    marks = [mark for chunk in chunks for mark in chunk.nonfinite.tolist()]
+    problems = [item for item in items if not isinstance(item, Chunk)]
+    return events, writers, marks, problems
+
+
+@settings(deadline=None, max_examples=400)
+@given(lines=LINES, size=st.sampled_from([1 << 7, 1 << 20]), cut=st.booleans())
+def test_same_as_line_by_line(tmp_path_factory, lines, size, cut):
+    path = tmp_path_factory.mktemp("scan") / "run.log"
+    data = "".join(lines).encode()
+    path.write_bytes(data[:-1] if cut else data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "SIZE", size)
+        assert outcome(path, scan) == outcome(path, scan_nothing)
