@@ -8,6 +8,7 @@ is imported.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 
@@ -32,8 +33,16 @@ def prepare() -> None:
         raise ImportError(f"{', '.join(missing)} not found. {_INSTALL}")
     if "tensorflow" not in sys.modules:
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        if _is_command():
+            # Or a screenful about missing GPUs comes before the command's own lines.
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     elif _has_keras_3():
         raise ImportError(_TOO_LATE)
+
+
+def _is_command() -> bool:
+    """Whether this is `python -m trainer`, not somebody's import."""
+    return ("-m", "trainer") in itertools.pairwise(sys.orig_argv)
 
 
 def _has_keras_3() -> bool:

@@ -1,0 +1,155 @@
+"""Trains a bandit agent on handwritten digits, a table of yours or a synthetic bandit.
+
+  python -m trainer
+  python -m trainer --environment=csv --data_path=iris.csv --label_column=species
+  python -m trainer --environment=wheel --agent=LinTS --training_loops=300
+
+Checkpoints, policies, TensorBoard summaries and the log go to --root_dir. At the end
+a table tells how well the agent does beside a random policy, and what to type next.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Sequence
+
+import rich.console
+import tensorflow as tf
+from absl import app, flags
+
+from trainer import agents, baseline, problems, runs, summary, tables, train_log
+from trainer import settings as settings_lib
+from trainer.checkpoints import CheckpointMismatchError
+from trainer.settings import Settings, UsageError
+from trainer.train import TrainSummary, train
+
+settings_lib.define_flags()
+
+_USAGE, _INTERRUPTED = 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line; `argv` begins with the program's name.
+
+    Returns:
+      The exit code: 0 done, 2 the command asks for something impossible (said in
+      one line; nothing was written), 130 interrupted.
+    """
+    try:
+        return run(*settings_lib.parse(sys.argv if argv is None else argv))
+    except UsageError as error:
+        return _refuse(error)
+
+
+def run(settings: Settings, given: Collection[str]) -> int:
+    """Trains as `settings` say and shows how well it went. Raises UsageError."""
+    console = rich.console.Console()
+    this_run = runs.find(settings, given)
+    problem = make_problem(this_run.settings)
+    agent = make_agent(this_run.settings, problem)
+    this_run.create()
+    _announce(this_run, console)
+    start = time.monotonic()
+    try:
+        result = _train(this_run, problem, agent)
+    except KeyboardInterrupt:
+        _, command = next(summary.next_commands(this_run))
+        print(f"\nStopped. To go on: {' '.join(command)}", file=sys.stderr)
+        return _INTERRUPTED
+    seconds = time.monotonic() - start
+    chance = problem.random or baseline.measure_random(make_problem(this_run.settings))
+    summary.show(summary.Outcome(this_run, problem, result, chance, seconds), console)
+    return 0
+
+
+def make_problem(settings: Settings) -> problems.Problem:
+    """The problem of `settings`. Raises UsageError, with the line, on a bad table."""
+    _seed(settings.seed)
+    if settings.environment != problems.CSV:
+        return problems.ENVIRONMENTS[settings.environment](settings.batch_size)
+    try:
+        table = tables.read_table(str(settings.data_path), settings.label_column)
+    except tables.TableError as error:
+        raise UsageError(f"flag --data_path: {error}") from error
+    return problems.classification(table, settings.batch_size)
+
+
+def make_agent(settings: Settings, problem: problems.Problem) -> object:
+    """The agent of `settings`. Raises UsageError if it does not fit `problem`."""
+    if reason := agents.misfit(settings.agent, problem):
+        raise UsageError(
+            f"flag --agent={settings.agent}: does not fit "
+            f"--environment={settings.environment}: {reason}; allowed are "
+            f"{', '.join(agents.fitting(problem))}"
+        )
+    return agents.make(settings.agent, problem)
+
+
+def _train(
+    this_run: runs.Run, problem: problems.Problem, agent: object
+) -> TrainSummary:
+    settings = this_run.settings
+    # Not left to the flag's value: absl's `app.run` raises it to INFO.
+    lines = flags.FLAGS["verbosity"].present and flags.FLAGS.verbosity >= 0
+    log = this_run.path / summary.TRAIN_LOG
+    _seed(this_run.stream())
+    try:
+        with train_log.write_to(log, append=this_run.continued, show=lines):
+            return train(
+                this_run.path,
+                agent,
+                problem.environment,
+                settings.training_loops,
+                settings.steps_per_loop,
+                settings.async_steps_per_loop,
+                additional_metrics=problem.metrics(),
+                save_policy=settings.save_policy,
+                resume_training_loops=settings.resume_training_loops,
+                progress=False if lines else None,
+            )
+    except CheckpointMismatchError as error:
+        raise UsageError(f"flag --root_dir={this_run.path}: {error}") from error
+
+
+def _announce(this_run: runs.Run, console: rich.console.Console) -> None:
+    settings = this_run.settings
+    doing = "Continuing" if this_run.continued else "Training"
+    console.print(
+        f"{doing} {settings.agent} on {settings.environment} in {this_run.path}",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+
+
+def _seed(seed: int | None) -> None:
+    """Python's, NumPy's and TensorFlow's random numbers."""
+    tf.keras.utils.set_random_seed(seed or 0)
+
+
+def _refuse(error: UsageError) -> int:
+    print(f"python -m trainer: {error}", file=sys.stderr)
+    return _USAGE
+
+
+def _parse_or_exit(argv: Sequence[str]) -> tuple[Settings, set[str]]:
+    """For `app.run`: like absl's own parser, but one line and exit code 2."""
+    try:
+        return settings_lib.parse(argv)
+    except UsageError as error:
+        sys.exit(_refuse(error))
+    except SystemExit as stop:
+        # absl leaves with 1 after --help; a shell takes that for a failure.
+        sys.exit(0 if stop.code == 1 else stop.code)
+
+
+def _run_or_refuse(parsed: tuple[Settings, set[str]]) -> int:
+    try:
+        return run(*parsed)
+    except UsageError as error:
+        return _refuse(error)
+
+
+if __name__ == "__main__":
+    app.run(_run_or_refuse, flags_parser=_parse_or_exit)

@@ -1,0 +1,58 @@
+"""Log lines go to a file; standard error keeps what a person must see."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+
+from absl import logging as absl_logging
+
+
+@contextlib.contextmanager
+def write_to(path: str | os.PathLike[str], append: bool, show: bool) -> Iterator[None]:
+    """Writes absl's log, INFO and above, to `path` while the context is open.
+
+    Args:
+      path: the file; lines have absl's usual prefix.
+      append: whether to keep what is in it.
+      show: whether the lines appear on standard error too. Otherwise only
+        errors do: TensorFlow's warnings speak of retracing and deprecation,
+        nothing that whoever types a command can change.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    absl_logger = absl_logging.get_absl_logger()
+    file = logging.FileHandler(path, mode="a" if append else "w", encoding="utf-8")
+    file.setFormatter(absl_logging.PythonFormatter())
+    level = absl_logger.level
+    absl_logger.addHandler(file)
+    absl_logger.setLevel(min(level or logging.INFO, logging.INFO))
+    with contextlib.ExitStack() as stack:
+        if not show:
+            stack.enter_context(_quiet())
+        try:
+            yield
+        finally:
+            absl_logger.removeHandler(file)
+            absl_logger.setLevel(level)
+            file.close()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    tensorflow = logging.getLogger("tensorflow")
+    handler = absl_logging.get_absl_handler()
+    before = handler.level, tensorflow.level
+    handler.setLevel(logging.ERROR)
+    tensorflow.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        handler.setLevel(before[0])
+        tensorflow.setLevel(before[1])
