@@ -32,7 +32,7 @@ _ALONE = re.compile(r"\s*\Z")
 _CONTINUED = re.compile(r"\s{1,40}([^\s=][^=]{0,200}?) = (.*)", re.S)
 # absl's prefix, and glog's with a year.
 _GLOG = re.compile(
-    r"[IWEF](?:\d{4}|\d{8}) \d\d:\d\d:\d\d\.\d{6} {1,5}(\d{1,20}) "
+    r"[IWEF](?:\d{4}|\d{8}) \d\d:\d\d:\d\d\.\d{6} {1,5}(\d{1,23}) "
     r"(?:[^\s\]]{1,200}\])?",
     re.A,
 )

@@ -141,7 +141,6 @@ def scan(block: Block) -> Hits:
     line_start = block.starts(rows)
     good &= block.bytes[name_start - 1] == 32
     good &= (block.bytes[name_end] == 32) & (block.bytes[name_end + 2] == 32)
-    good &= _alone(rows)
     good &= _names_fit(block, name_start, name_end)
     good &= (line_end - line_start <= _LONGEST_LINE) & (value_start < line_end)
     writers, known = _writers(block, line_start, start - len("[step="))
@@ -180,11 +179,13 @@ def scan_nothing(block: Block) -> Hits:
 
 
 def _anchors(block: Block) -> Array:
-    """Indices of marks: the `=` of each `[step=` that one `=` and the end follow."""
-    candidates = np.flatnonzero(~block.is_end[:-2] & ~block.is_end[1:-1])
-    candidates = candidates[block.is_end[candidates + 2]]
-    before = block.words[block.marks[candidates] - 5] & _SIX_BYTES
-    return candidates[before == _STEP]
+    """Indices of marks: the `=` of each `[step=` in a line with one more `=`."""
+    is_end = block.is_end
+    one = np.flatnonzero(is_end[3:] & ~is_end[2:-1] & ~is_end[1:-2] & is_end[:-3]) + 1
+    if block.size and not is_end[:2].any() and is_end[2:3].all():
+        one = np.concatenate([[0], one])
+    before = block.words[block.marks[one] - 5] & _SIX_BYTES
+    return one[before == _STEP]
 
 
 def _steps(words: Array) -> tuple[Array, Array, Array]:
@@ -219,15 +220,6 @@ def _first(flags: Array) -> tuple[Array, Array]:
     exponent = lowest.astype(np.float64).view(np.int64) >> 52
     found = flags != 0
     return np.where(found, (exponent - 1023) >> 3, 0), found
-
-
-def _alone(rows: Array) -> Array:
-    """Whether no other hit is in the same line."""
-    good = np.ones(len(rows), bool)
-    same = rows[1:] == rows[:-1]
-    good[1:] &= ~same
-    good[:-1] &= ~same
-    return good
 
 
 def _names_fit(block: Block, start: Array, end: Array) -> Array:

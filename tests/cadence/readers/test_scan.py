@@ -118,7 +118,7 @@ def outcome(path, scan):
     return events, writers, marks, problems
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=300)
 @given(lines=LINES, size=st.sampled_from([1 << 7, 1 << 20]), cut=st.booleans())
 def test_same_as_line_by_line(tmp_path_factory, lines, size, cut):
     path = tmp_path_factory.mktemp("scan") / "run.log"
