@@ -14,8 +14,13 @@ from trainer.checkpoints import (  # noqa: E402
 from trainer.export import NonFiniteLossError as NonFiniteLossError  # noqa: E402
 from trainer.export import export_loss_info as export_loss_info  # noqa: E402
 from trainer.export import export_metrics as export_metrics  # noqa: E402
+from trainer.found import (  # noqa: E402
+    UnreadableCheckpointError as UnreadableCheckpointError,
+)
+from trainer.lock import DirectoryInUseError as DirectoryInUseError  # noqa: E402
 from trainer.loop import get_training_loop as get_training_loop  # noqa: E402
 from trainer.loop import set_expected_shape as set_expected_shape  # noqa: E402
 from trainer.replay import get_replay_buffer as get_replay_buffer  # noqa: E402
+from trainer.storage import StorageError as StorageError  # noqa: E402
 from trainer.train import TrainSummary as TrainSummary  # noqa: E402
 from trainer.train import train as train  # noqa: E402

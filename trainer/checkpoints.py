@@ -8,11 +8,16 @@ from typing import Any
 
 import tensorflow as tf
 from absl import logging
+from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+from trainer import found, storage
 
 AGENT = "agent"
 STEP = "step"
 PROGRESS = "onbeat"
 _DESCRIPTION_KEY = f"{PROGRESS}/description/.ATTRIBUTES/py_state"
+_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_UNCHANGED = "All checkpoints are as they were."
 _SAVE_COUNTER_KEY = "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -81,6 +86,8 @@ def restore_and_get_checkpoint_manager(
 ) -> tf.train.CheckpointManager:
     """Restores the latest checkpoint in `root_dir`, if any, and returns its manager.
 
+    One that can't be read is passed over, with a warning, for the one before.
+
     Args:
       root_dir: where checkpoints are, or will be.
       agent: the `TFAgent` to save and restore.
@@ -91,47 +98,117 @@ def restore_and_get_checkpoint_manager(
       max_to_keep: how many checkpoints are kept.
 
     Returns:
-      A `tf.train.CheckpointManager` for `root_dir`. Nothing is written yet.
+      A `tf.train.CheckpointManager` for `root_dir`. No checkpoint is written yet.
 
     Raises:
       CheckpointMismatchError: the latest checkpoint is of another agent or problem.
+      UnreadableCheckpointError: there are checkpoints, none of which can be read.
+      StorageError: `root_dir` can't be written, which a fall-back has to.
     """
     trackables = {metric.name: metric for metric in metrics}
     trackables |= {AGENT: agent, STEP: step_metric}
     if progress is not None:
         trackables[PROGRESS] = progress
     checkpoint = tf.train.Checkpoint(**trackables)
-    manager = tf.train.CheckpointManager(checkpoint, root_dir, max_to_keep=max_to_keep)
-    latest = manager.latest_checkpoint
+    latest = found.latest_readable(root_dir)
     if latest is None:
         logging.info("Did not find a pre-existing checkpoint. Starting from scratch.")
-        return manager
-    logging.info("Restoring checkpoint from %s.", latest)
-    _restore(latest, checkpoint, agent, progress)
-    logging.info("Successfully restored to step %s.", step_metric.result())
-    return manager
+    else:
+        logging.info("Restoring checkpoint from %s.", latest)
+        _restore(latest, checkpoint, trackables, progress)
+        logging.info("Successfully restored to step %s.", step_metric.result())
+        with storage.writing("The state of checkpoints", root_dir, lambda: _UNCHANGED):
+            found.declare(root_dir, latest)
+    return tf.train.CheckpointManager(checkpoint, root_dir, max_to_keep=max_to_keep)
+
+
+def save(manager: tf.train.CheckpointManager, number: int) -> None:
+    """Saves checkpoint `number`; nothing is left of it if that fails.
+
+    Raises:
+      StorageError: it could not be written. The one before is still the latest.
+    """
+    directory = manager.directory
+    before = tf.train.latest_checkpoint(directory)
+
+    with storage.writing(f"Checkpoint {number}", directory, lambda: kept(directory)):
+        try:
+            manager.save(checkpoint_number=number)
+        except BaseException:
+            if tf.train.latest_checkpoint(directory) == before:
+                found.remove_number(directory, number)
+            raise
+
+
+def kept(directory: str) -> str:
+    """A sentence that says from where the next run goes on."""
+    latest = tf.train.latest_checkpoint(directory)
+    if latest is None:
+        return "There is no checkpoint yet; the next run starts from scratch."
+    return f"Kept: {latest}; the next run goes on from there."
+
+
+def remove_unfinished(directory: str) -> None:
+    """Deletes what processes that died while saving left in `directory`."""
+    with storage.writing("The directory", directory, lambda: _UNCHANGED):
+        found.remove_unfinished(directory)
 
 
 def _restore(
-    path: str, checkpoint: tf.train.Checkpoint, agent: Any, progress: Progress | None
+    path: str,
+    checkpoint: tf.train.Checkpoint,
+    trackables: dict[str, Any],
+    progress: Progress | None,
 ) -> None:
     reader = tf.train.load_checkpoint(path)
     if progress is not None:
         _check_description(path, reader, progress.description.fields)
-    try:
-        # The agent first and alone: TensorFlow restores what fits and is silent
-        # about the rest.
-        status = tf.train.Checkpoint(**{AGENT: agent}).restore(path)
-        status.expect_partial().assert_existing_objects_matched()
-        checkpoint.restore(path).expect_partial()
-    except (AssertionError, ValueError) as error:
-        raise CheckpointMismatchError(
-            f"Checkpoint {path} does not fit this run: {_first_line(error)} "
-            "Use another root_dir, or the agent, environment and metrics it was "
-            "written with."
-        ) from error
-    if progress is not None and not reader.has_tensor(_DESCRIPTION_KEY):
+    saved = _saved_names(reader)
+    _warn_of_changed_metrics(path, saved, set(trackables))
+    # One by one: TensorFlow restores what fits and is silent about the rest.
+    for name in trackables:
+        if name in saved or name == AGENT:
+            _restore_whole(path, name, trackables[name])
+    checkpoint.restore(path).expect_partial()
+    if progress is not None and PROGRESS not in saved:
         progress.loops.assign(_loops_of_original(reader))
+
+
+def _restore_whole(path: str, name: str, trackable: Any) -> None:
+    try:
+        status = tf.train.Checkpoint(**{name: trackable}).restore(path)
+        status.expect_partial().assert_existing_objects_matched()
+    except (AssertionError, ValueError, tf.errors.OpError) as error:
+        what = f"{name}: {storage.reason(error)}"
+        raise CheckpointMismatchError(
+            f"Checkpoint {path} does not fit this run: {what}. Use another root_dir, "
+            "or the agent, environment and metrics it was written with."
+        ) from error
+
+
+def _saved_names(reader: Any) -> set[str]:
+    """Names of what was saved together, from the graph of objects."""
+    if not reader.has_tensor(_GRAPH_KEY):
+        return set()
+    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+        reader.get_tensor(_GRAPH_KEY)
+    )
+    return {child.local_name for child in graph.nodes[0].children}
+
+
+def _warn_of_changed_metrics(path: str, saved: set[str], now: set[str]) -> None:
+    own = {AGENT, STEP, PROGRESS, "save_counter"}
+    for name in sorted(now - saved - own):
+        logging.warning(
+            "Metric %s is not in checkpoint %s. It starts from scratch.", name, path
+        )
+    for name in sorted(saved - now - own):
+        logging.warning(
+            "Metric %s of checkpoint %s is not among this run's. Its value will be "
+            "lost with the next checkpoint.",
+            name,
+            path,
+        )
 
 
 def _check_description(path: str, reader: Any, now: dict[str, str]) -> None:
@@ -148,11 +225,8 @@ def _check_description(path: str, reader: Any, now: dict[str, str]) -> None:
 
 
 def _difference(name: str, saved: str, now: str) -> str:
-    return f"{name}: saved {_short(saved)}, now {_short(now)}"
-
-
-def _short(text: str, limit: int = 160) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}..."
+    saved, now = storage.shortened(saved), storage.shortened(now)
+    return f"{name}: saved {saved}, now {now}"
 
 
 def _loops_of_original(reader: Any) -> int:
@@ -160,8 +234,3 @@ def _loops_of_original(reader: Any) -> int:
     if not reader.has_tensor(_SAVE_COUNTER_KEY):
         return 0
     return int(reader.get_tensor(_SAVE_COUNTER_KEY))
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return _short(lines[0]) if lines else type(error).__name__

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
 
 from trainer import arguments as arguments_lib
-from trainer import checkpoints, export, policies, replay
-from trainer import loop as loop_lib
+from trainer import checkpoints, export, lock, parts, policies, signals, storage
 from trainer import progress as progress_lib
 
 
@@ -71,6 +69,12 @@ def train(
     every batch. Steps are numbered over all loops, and on from the last one when
     `root_dir` holds a checkpoint.
 
+    Whatever happens to the process, a run can be resumed: call `train` again with
+    the same `root_dir`. Nothing of the finished loops is lost, unless
+    `checkpoint_interval` says so. SIGTERM and Ctrl-C let the loop in progress finish
+    and be checkpointed, then raise SystemExit(143) and KeyboardInterrupt; a second
+    one stops at once.
+
     The process is left as it was: no default summary writer, log level, handler or
     global step is changed.
 
@@ -110,7 +114,11 @@ def train(
     Raises:
       TypeError, ValueError: an argument is not allowed; nothing was written.
       CheckpointMismatchError: `root_dir` holds a checkpoint of another agent.
+      UnreadableCheckpointError: it holds checkpoints, none of which can be read.
+      DirectoryInUseError: another run is using it.
+      StorageError: a checkpoint, summary or policy could not be written.
       NonFiniteLossError: see `on_nonfinite_loss`.
+      KeyboardInterrupt, SystemExit: see above.
     """
     run = _Run(arguments_lib.validated(**locals()))
     return run.go()
@@ -122,38 +130,39 @@ class _Run:
     def __init__(self, args: arguments_lib.Arguments) -> None:
         self._args = args
         self._step_metric = tf_metrics.EnvironmentSteps()
-        self._metrics = _default_metrics(args.environment, args.additional_metrics)
+        self._metrics = parts.default_metrics(args.environment, args.additional_metrics)
         arguments_lib.check_metric_names([metric.name for metric in self._metrics])
-        self._buffer = _replay_buffer(args)
-        driver = _driver(args, self._buffer, [self._step_metric, *self._metrics])
-        self._loop, self._custom_loop = _training_loop(args, driver, self._buffer)
+        self._buffer = parts.replay_buffer(args)
+        driver = parts.driver(args, self._buffer, [self._step_metric, *self._metrics])
+        self._loop, self._custom_loop = parts.training_loop(args, driver, self._buffer)
         self._progress = checkpoints.Progress(
             checkpoints.describe(args.agent, args.environment)
         )
         self._manager: Any = None
-        self._flush: Callable[[], Any] = lambda: None
+        self._writer: Any = None
         self._exporter: policies.PolicyExporter | None = None
         self._policy_dir: str | None = None
 
     def go(self) -> TrainSummary:
         """Restores, runs the loops that are to be run, and sums up."""
-        self._restore()
-        first = int(self._progress.loops)
-        last = self._args.training_loops
-        if not self._args.resume_training_loops:
-            last += first
-        if first < last:
-            show = progress_lib.bar(first, last, self._args.progress)
-            with self._writer(), show as bar:
-                for index in range(first, last):
-                    self._one_loop(index, is_last=index == last - 1)
-                    bar.advance()
-        elif first:
-            self._export_missing_policy()
+        stop = signals.StopRequest()
+        with lock.held(self._args.root_dir):
+            self._restore()
+            first = int(self._progress.loops)
+            last = self._args.training_loops
+            if not self._args.resume_training_loops:
+                last += first
+            self._export_missing_policy(is_last=first >= last)
+            if first < last:
+                with signals.deferred(stop):
+                    self._run(first, last, stop)
+        stop.finish()
         return self._summary(max(last - first, 0))
 
     def _restore(self) -> None:
         args = self._args
+        checkpoints.remove_unfinished(args.root_dir)
+        policies.remove_unfinished(args.root_dir)
         self._manager = checkpoints.restore_and_get_checkpoint_manager(
             args.root_dir,
             args.agent,
@@ -178,18 +187,41 @@ class _Run:
         loops = int(self._progress.loops)
         return max(runs, loops * args.async_steps_per_loop)
 
-    @contextlib.contextmanager
-    def _writer(self) -> Iterator[None]:
-        """Makes the run's summary writer the default one until the run ends."""
-        writer = tf.summary.create_file_writer(self._args.root_dir)
-        self._flush = writer.flush
-        try:
-            with writer.as_default():
-                yield
-        finally:
-            writer.close()
+    def _run(self, first: int, last: int, stop: signals.StopRequest) -> None:
+        show = progress_lib.bar(first, last, self._args.progress)
+        with self._summaries(), show as bar:
+            for index in range(first, last):
+                self._one_loop(index)
+                is_last = index == last - 1
+                self._save(index, is_last or stop.signum is not None)
+                if stop.signum is not None:
+                    break
+                self._export_policy_if_due(index, is_last)
+                bar.advance()
 
-    def _one_loop(self, index: int, is_last: bool) -> None:
+    @contextlib.contextmanager
+    def _summaries(self) -> Iterator[None]:
+        """Makes the run's summary writer the default one until the run ends."""
+        with self._writing_summaries():
+            self._writer = tf.summary.create_file_writer(self._args.root_dir)
+        try:
+            with self._writer.as_default():
+                yield
+        except BaseException:
+            with contextlib.suppress(tf.errors.OpError):  # The first error counts.
+                self._writer.close()
+            raise
+        with self._writing_summaries():
+            self._writer.close()
+
+    def _writing_summaries(self) -> contextlib.AbstractContextManager[None]:
+        return storage.writing("Summaries", self._args.root_dir, self._kept)
+
+    def _kept(self) -> str:
+        return checkpoints.kept(self._args.root_dir)
+
+    def _one_loop(self, index: int) -> None:
+        """Runs a loop and counts it."""
         args = self._args
         first_step = int(self._progress.train_steps)
         if self._custom_loop is not None:
@@ -201,28 +233,31 @@ class _Run:
             self._loop.run(first_step, self._metrics)
             steps = args.async_steps_per_loop
         self._progress.finish_loop(steps)
-        if is_last or (index + 1) % args.checkpoint_interval == 0:
-            self._flush()
-            self._manager.save(checkpoint_number=index + 1)
+
+    def _save(self, index: int, is_last: bool) -> None:
+        """Saves a checkpoint, if it is due. Its summaries are on disk before."""
+        if is_last or (index + 1) % self._args.checkpoint_interval == 0:
+            with self._writing_summaries():
+                self._writer.flush()
+            checkpoints.save(self._manager, index + 1)
+
+    def _export_policy_if_due(self, index: int, is_last: bool) -> None:
+        args = self._args
         if args.save_policy and (is_last or index % args.policy_interval == 0):
-            self._export_policy()
+            if self._exporter is None:
+                self._exporter = policies.PolicyExporter(args.agent, args.root_dir)
+            self._policy_dir = self._exporter.save(self._environment_steps())
 
-    def _export_policy(self) -> None:
-        if self._exporter is None:
-            self._exporter = policies.PolicyExporter(
-                self._args.agent, self._args.root_dir
-            )
-        self._policy_dir = self._exporter.save(self._environment_steps())
-
-    def _export_missing_policy(self) -> None:
-        """A run that died after its last checkpoint has not exported its policy."""
+    def _export_missing_policy(self, is_last: bool) -> None:
+        """A run that died after a checkpoint may not have exported its policy."""
+        index = int(self._progress.loops) - 1
         path = policies.policy_path(self._args.root_dir, self._environment_steps())
-        if not self._args.save_policy:
+        if index < 0 or not self._args.save_policy:
             return
-        if tf.io.gfile.exists(path):
+        if not tf.io.gfile.exists(path):
+            self._export_policy_if_due(index, is_last)
+        elif is_last:
             self._policy_dir = path
-        else:
-            self._export_policy()
 
     def _environment_steps(self) -> int:
         return int(self._step_metric.result())
@@ -238,72 +273,6 @@ class _Run:
             checkpoint=self._manager.latest_checkpoint,
             policy_dir=self._policy_dir,
         )
-
-
-def _default_metrics(environment: Any, additional: tuple[Any, ...]) -> list[Any]:
-    """The metrics of TF-Agents' trainer, in its order."""
-    batch_size = environment.batch_size
-    reward_spec = environment.reward_spec()
-    is_dict = isinstance(reward_spec, dict)
-    metrics = [
-        tf_metrics.NumberOfEpisodes(),
-        tf_metrics.AverageEpisodeLengthMetric(batch_size=batch_size),
-        *additional,
-    ]
-    if is_dict or reward_spec.shape != tf.TensorShape(()):
-        metrics.append(
-            tf_metrics.AverageReturnMultiMetric(
-                reward_spec=reward_spec, batch_size=batch_size
-            )
-        )
-    if not is_dict:
-        metrics.append(tf_metrics.AverageReturnMetric(batch_size=batch_size))
-    return metrics
-
-
-def _replay_buffer(args: arguments_lib.Arguments) -> Any:
-    spec = args.agent.policy.trajectory_spec
-    if args.training_data_spec_transformation_fn is not None:
-        spec = args.training_data_spec_transformation_fn(spec)
-    make = args.get_replay_buffer_fn or replay.get_replay_buffer
-    batch_size = args.environment.batch_size
-    buffer = make(spec, batch_size, args.steps_per_loop, args.async_steps_per_loop)
-    if args.get_training_loop_fn is None:
-        length = args.steps_per_loop * args.async_steps_per_loop
-        arguments_lib.check_capacity(buffer, batch_size, length)
-    return buffer
-
-
-def _driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
-    add_batch = buffer.add_batch
-    transform = args.training_data_spec_transformation_fn
-    if transform is not None:
-
-        def add_batch(data: Any) -> Any:
-            return buffer.add_batch(transform(data))
-
-    return dynamic_step_driver.DynamicStepDriver(
-        env=args.environment,
-        policy=args.agent.collect_policy,
-        # The driver counts steps over all environments.
-        num_steps=args.steps_per_loop * args.environment.batch_size,
-        observers=[add_batch, *metrics],
-    )
-
-
-def _training_loop(
-    args: arguments_lib.Arguments, driver: Any, buffer: Any
-) -> tuple[Any, Any]:
-    """Our own loop and, if the caller makes one, the caller's."""
-    parts = (
-        driver,
-        buffer,
-        args.agent,
-        args.steps_per_loop,
-        args.async_steps_per_loop,
-    )
-    custom = args.get_training_loop_fn and args.get_training_loop_fn(*parts)
-    return loop_lib.TrainingLoop(*parts, args.on_nonfinite_loss), custom
 
 
 def _plain(value: Any) -> Any:

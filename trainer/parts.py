@@ -1,0 +1,81 @@
+"""Makes the parts of a run: metrics, replay buffer, driver and training loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tf_agents.drivers import dynamic_step_driver
+from tf_agents.metrics import tf_metrics
+
+from trainer import arguments as arguments_lib
+from trainer import loop as loop_lib
+from trainer import replay
+
+
+def default_metrics(environment: Any, additional: tuple[Any, ...]) -> list[Any]:
+    """The metrics of TF-Agents' trainer, in its order."""
+    batch_size = environment.batch_size
+    reward_spec = environment.reward_spec()
+    is_dict = isinstance(reward_spec, dict)
+    metrics = [
+        tf_metrics.NumberOfEpisodes(),
+        tf_metrics.AverageEpisodeLengthMetric(batch_size=batch_size),
+        *additional,
+    ]
+    if is_dict or reward_spec.shape != tf.TensorShape(()):
+        metrics.append(
+            tf_metrics.AverageReturnMultiMetric(
+                reward_spec=reward_spec, batch_size=batch_size
+            )
+        )
+    if not is_dict:
+        metrics.append(tf_metrics.AverageReturnMetric(batch_size=batch_size))
+    return metrics
+
+
+def replay_buffer(args: arguments_lib.Arguments) -> Any:
+    """The buffer for one loop; the caller's, if there is a function for it."""
+    spec = args.agent.policy.trajectory_spec
+    if args.training_data_spec_transformation_fn is not None:
+        spec = args.training_data_spec_transformation_fn(spec)
+    make = args.get_replay_buffer_fn or replay.get_replay_buffer
+    batch_size = args.environment.batch_size
+    buffer = make(spec, batch_size, args.steps_per_loop, args.async_steps_per_loop)
+    if args.get_training_loop_fn is None:
+        length = args.steps_per_loop * args.async_steps_per_loop
+        arguments_lib.check_capacity(buffer, batch_size, length)
+    return buffer
+
+
+def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
+    """The driver of one run; it fills the buffer, then tells the metrics."""
+    add_batch = buffer.add_batch
+    transform = args.training_data_spec_transformation_fn
+    if transform is not None:
+
+        def add_batch(data: Any) -> Any:
+            return buffer.add_batch(transform(data))
+
+    return dynamic_step_driver.DynamicStepDriver(
+        env=args.environment,
+        policy=args.agent.collect_policy,
+        # The driver counts steps over all environments.
+        num_steps=args.steps_per_loop * args.environment.batch_size,
+        observers=[add_batch, *metrics],
+    )
+
+
+def training_loop(
+    args: arguments_lib.Arguments, driver: Any, buffer: Any
+) -> tuple[Any, Any]:
+    """Our own loop and, if the caller makes one, the caller's."""
+    given = (
+        driver,
+        buffer,
+        args.agent,
+        args.steps_per_loop,
+        args.async_steps_per_loop,
+    )
+    custom = args.get_training_loop_fn and args.get_training_loop_fn(*given)
+    return loop_lib.TrainingLoop(*given, args.on_nonfinite_loss), custom
