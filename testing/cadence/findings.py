@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from testing.cadence.report import Report, Violation
+from testing.cadence.report import Report, Skip, Violation
+
+if TYPE_CHECKING:
+    from testing.cadence.chunks import Array
 
 # What holds in a run that is in order, by the name of what is found otherwise.
 IRREGULARITIES = {
@@ -55,18 +59,28 @@ class Spot(NamedTuple):
 NOWHERE = Spot(None)
 
 
+# Steps that a tally remembers, to be marked in a picture.
+MARKS = 64
+
+
 @dataclasses.dataclass(slots=True)
 class Tally:
-    """Counts places of one kind and keeps the first."""
+    """Counts places of one kind; keeps the first, and the first few steps."""
 
     count: int = 0
     first: Spot | None = None
+    steps: list[int] = dataclasses.field(default_factory=list)
 
-    def add(self, count: int, spot: Spot) -> None:
+    def add(self, count: int, spot: Spot, steps: Array | None = None) -> None:
         """Counts `count` more places, the first of them at `spot`."""
         if count and self.first is None:
             self.first = spot
         self.count += count
+        room = MARKS - len(self.steps)
+        if room > 0 and steps is not None:
+            self.steps += steps[:room].tolist()
+        elif room > 0 and spot.step is not None:
+            self.steps.append(spot.step)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +130,10 @@ class Finding:
 
 
 def report(
-    subject: str, findings: list[Finding] | tuple[Finding, ...], rules: list[str]
+    subject: str,
+    findings: Sequence[Finding],
+    rules: Sequence[str],
+    skipped: Sequence[Skip] = (),
 ) -> Report:
     """The report of a check that exercised `rules` and found `findings`."""
     broken = {finding.kind for finding in findings}
@@ -124,4 +141,5 @@ def report(
         subject,
         violations=tuple(finding.violation() for finding in findings),
         passed=tuple(rule for rule in rules if rule not in broken),
+        skipped=tuple(skipped),
     )

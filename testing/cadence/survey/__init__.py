@@ -7,10 +7,11 @@ import os
 import re
 from collections.abc import Iterable
 
-from testing.cadence.chunks import Chunk, Declared, Part, Problem
+from testing.cadence.chunks import Chunk, Declared, Problem
 from testing.cadence.events import Event
 from testing.cadence.findings import Finding
 from testing.cadence.survey import irregularities
+from testing.cadence.survey.batches import by_name
 from testing.cadence.survey.beats import Beat, beat_of
 from testing.cadence.survey.columns import chunks_of
 from testing.cadence.survey.doubles import Doubles
@@ -30,12 +31,8 @@ class _Run:
     events: int = 0
 
     def add(self, chunk: Chunk) -> None:
-        parts: dict[str, list[Part]] = {}
-        for part in chunk.split():
-            if len(part):
-                parts.setdefault(part.series.name, []).append(part)
         echoes = []
-        for name, same in parts.items():
+        for name, same in by_name(chunk).items():
             voice = self.voices.get(name)
             if voice is None:
                 voice = self.voices[name] = Voices(name)

@@ -8,7 +8,8 @@ import numpy as np
 
 from testing.cadence.chunks import Array
 from testing.cadence.findings import Spot, Tally
-from testing.cadence.survey.track import Batch, Echoes, Track
+from testing.cadence.survey.batches import Batch
+from testing.cadence.survey.track import Echoes, Track
 
 # Blocks longer than this are no record.
 LONGEST = 4096
@@ -65,7 +66,8 @@ class Doubles:
             for doubled in (True, False):
                 rows = index[mine & (whole == doubled) & ~rest]
                 if len(rows):
-                    _tally(track, doubled).add(len(rows), batch.spot(int(rows[0])))
+                    first = batch.spot(int(rows[0]))
+                    _tally(track, doubled).add(len(rows), first, batch.steps[rows])
         for row in np.flatnonzero(rest).tolist():
             track, batch, _ = found[owner[row]]
             late = row + len(waiting)

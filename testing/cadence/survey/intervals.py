@@ -121,6 +121,12 @@ class Intervals:
         alone = common == total
         return self.every if alone or (common >= 2 and common >= EVEN * total) else None
 
+    @property
+    def pure(self) -> bool:
+        """Whether every distance is the beat or a multiple of it."""
+        beat = self.beat()
+        return beat is not None and all(kind % beat == 0 for kind in self._seen)
+
     def gap(self) -> Gap | None:
         """The beats that an even series misses."""
         beat = self.beat()

@@ -7,8 +7,9 @@ import zlib
 
 import numpy as np
 
-from testing.cadence.chunks import Array, Chunk
-from testing.cadence.findings import NOWHERE, Spot, Tally
+from testing.cadence.chunks import Array
+from testing.cadence.findings import NOWHERE, Tally
+from testing.cadence.survey.batches import Batch
 from testing.cadence.survey.cells import Cells
 from testing.cadence.survey.intervals import Intervals
 from testing.cadence.survey.repeats import Repeats
@@ -19,28 +20,6 @@ HEAD = 64
 INDEXES = frozenset({"epoch", "step", "global_step", "time/total_timesteps"})
 # Late values that may take back a gap.
 _LATE = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
-    """Values of one series out of one chunk; columns as in `Chunk`.
-
-    Attributes:
-      chunk: where they come from.
-      rows: their rows in it.
-      steps: their steps.
-      offset: number of events of the run before this chunk.
-    """
-
-    chunk: Chunk
-    rows: Array
-    steps: Array
-    offset: int
-
-    def spot(self, index: int) -> Spot:
-        """The place of value `index`."""
-        place = int(self.chunk.places[self.rows[index]])
-        return Spot(int(self.steps[index]), self.chunk.path, place, self.chunk.unit)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +98,7 @@ class Track:
         odd = batch.chunk.nonfinite[batch.rows]
         if odd.any():
             first = batch.spot(int(odd.argmax()))
-            self.nonfinite.add(int(np.count_nonzero(odd)), first)
+            self.nonfinite.add(int(np.count_nonzero(odd)), first, batch.steps[odd])
         # Unparsed values stay so: a neighbour across two chunks is not worth it.
         parsed = batch.chunk.parsed
         self._value = float(batch.chunk.values[batch.rows[-1]]) if parsed else None
@@ -152,7 +131,9 @@ class Track:
             self.back_from = int(batch.steps[first + skip] - moves[first])
             at_start = first + skip == 0
             self.back_file = at_start and self.end.path != batch.chunk.path
-        self.backs.add(len(backs), batch.spot(int(backs[0]) + skip))
+        self.backs.add(
+            len(backs), batch.spot(int(backs[0]) + skip), batch.steps[backs + skip]
+        )
         for back in backs[:_LATE].tolist():
             self.intervals.forget(int(batch.steps[back + skip]))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 
-import numpy as np
-
 from testing.cadence.chunks import Chunk, Part
-from testing.cadence.survey.track import Batch, Echoes, Track
+from testing.cadence.survey.batches import Batch, joined
+from testing.cadence.survey.track import Echoes, Track
 
 # With more writers than this they are a pool, not processes side by side.
 MOST = 64
@@ -34,7 +33,7 @@ class Voices:
             self._writer = parts[0].series.writer
         if self._apart or any(part.series.writer != self._writer for part in parts):
             self._add_apart(chunk, parts, offset)
-        batch = _joined(chunk, parts, offset)
+        batch = joined(chunk, parts, offset)
         echoes = self.joint.add(batch)
         return (self.joint, batch, echoes) if echoes else None
 
@@ -65,10 +64,3 @@ class Voices:
         return any(
             later[0] < earlier[1] for earlier, later in itertools.pairwise(spans)
         )
-
-
-def _joined(chunk: Chunk, parts: list[Part], offset: int) -> Batch:
-    if len(parts) == 1:
-        return Batch(chunk, parts[0].rows, parts[0].steps, offset)
-    rows = np.sort(np.concatenate([part.rows for part in parts]))
-    return Batch(chunk, rows, chunk.steps[rows], offset)
