@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -48,21 +49,22 @@ def replay_buffer(args: arguments_lib.Arguments) -> Any:
     return buffer
 
 
+def add_batch(args: arguments_lib.Arguments, buffer: Any) -> Callable[..., Any]:
+    """The observer that fills the buffer."""
+    transform = args.training_data_spec_transformation_fn
+    if transform is None:
+        return buffer.add_batch
+    return lambda data: buffer.add_batch(transform(data))
+
+
 def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
     """The driver of one run; it fills the buffer, then tells the metrics."""
-    add_batch = buffer.add_batch
-    transform = args.training_data_spec_transformation_fn
-    if transform is not None:
-
-        def add_batch(data: Any) -> Any:
-            return buffer.add_batch(transform(data))
-
     return dynamic_step_driver.DynamicStepDriver(
         env=args.environment,
         policy=args.agent.collect_policy,
         # The driver counts steps over all environments.
         num_steps=args.steps_per_loop * args.environment.batch_size,
-        observers=[add_batch, *metrics],
+        observers=[add_batch(args, buffer), *metrics],
     )
 
 

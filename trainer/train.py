@@ -127,13 +127,17 @@ def train(
 class _Run:
     """One call of `train`: its parts, and the loop over loops."""
 
-    def __init__(self, args: arguments_lib.Arguments) -> None:
+    def __init__(
+        self,
+        args: arguments_lib.Arguments,
+        make_driver: Callable[..., Any] = parts.driver,
+    ) -> None:
         self._args = args
         self._step_metric = tf_metrics.EnvironmentSteps()
         self._metrics = parts.default_metrics(args.environment, args.additional_metrics)
         arguments_lib.check_metric_names([metric.name for metric in self._metrics])
         self._buffer = parts.replay_buffer(args)
-        driver = parts.driver(args, self._buffer, [self._step_metric, *self._metrics])
+        driver = make_driver(args, self._buffer, [self._step_metric, *self._metrics])
         self._loop, self._custom_loop = parts.training_loop(args, driver, self._buffer)
         self._progress = checkpoints.Progress(
             checkpoints.describe(args.agent, args.environment)
