@@ -109,8 +109,9 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What was seen and, if known, why, in one line."""
-        return f"{self.seen} {self.hint}".strip()
+        """What was seen, what was expected and, if known, why, in one line."""
+        expected = f"Expected: {self.expected}." if self.expected else ""
+        return " ".join(part for part in (self.seen, expected, self.hint) if part)
 
     @property
     def rule_text(self) -> str:

@@ -102,12 +102,10 @@ class Follower:
     def _exact_finding(self) -> Finding | None:
         short = (self.total or 0) - self._next if self.total else 0
         parts = [
-            _part(self.missing, "{step} is missing", "{n} are missing, first {step}"),
-            _part(self.late, "{step} comes late", "{n} come late, first {step}"),
-            _part(
-                self.repeated, "{step} is repeated", "{n} are repeated, first {step}"
-            ),
-            _part(self.strange, "{step} is none of them", "{n} others, first {step}"),
+            _part(self.missing, "is missing", "are missing"),
+            _part(self.late, "comes late", "come late"),
+            _part(self.repeated, "is repeated", "are repeated"),
+            _part(self.strange, "is none of them", "are none of them"),
         ]
         spots = [
             tally.first
@@ -116,8 +114,8 @@ class Follower:
         ]
         if short:
             step = self._step(self._next)
-            words = f"{step} is" if short == 1 else f"the last {short:,}, from {step},"
-            parts.append(words + ("" if short == 1 else " are") + " missing")
+            last = f"the last {short:,} steps, from {step}, are missing"
+            parts.append(f"step {step} is missing" if short == 1 else last)
             spots.append(self.end._replace(step=step))
         seen = "; ".join(part for part in parts if part)
         return self._finding(seen, spots) if seen else None
@@ -166,5 +164,6 @@ class Follower:
 def _part(tally: Tally, one: str, many: str) -> str:
     if not tally.count or tally.first is None:
         return ""
-    text = one if tally.count == 1 else many
-    return text.format(n=f"{tally.count:,}", step=tally.first.step)
+    if tally.count == 1:
+        return f"step {tally.first.step} {one}"
+    return f"{tally.count:,} steps {many}, the first is {tally.first.step}"

@@ -114,11 +114,13 @@ class Survey:
 
     def _beats(self, run: _Run) -> list[Beat]:
         prefix = self._prefix(run)
-        return [
+        beats = [
             beat_of(track, prefix, writer, run.kind)
             for voice in run.voices.values()
             for track, writer in voice.tracks()
         ]
+        # Sorting is stable: series of one row keep the order of their columns.
+        return sorted(beats, key=lambda beat: beat.track.born)
 
     def _prefix(self, run: _Run) -> str:
         if len({place for place, _ in self._runs}) > 1:

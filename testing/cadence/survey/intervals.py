@@ -13,7 +13,7 @@ from testing.cadence.findings import Spot
 # More distinct distances than this, and a series has no beat.
 DISTINCT = 64
 # First places kept of each distance.
-KEPT = 8
+KEPT = 32
 # Share of its distances that must be equal before a series has a beat, and
 # share that may be multiples of it, each a gap.
 EVEN = 2 / 3
@@ -142,6 +142,12 @@ class Intervals:
         before, at = min(firsts, key=lambda found: (found[1].path, found[1].place))
         steps = sum(it.count * (kind // beat - 1) for kind, it in wide)
         return Gap(steps, places, before, at)
+
+    def missing(self) -> list[int]:
+        """The first missing step of each of the first few gaps, rising."""
+        beat = self.beat() or 0
+        wide = [one for one in self._seen.items() if beat and _is_gap(*one, beat)]
+        return sorted(before + beat for _, it in wide for before, _ in it.first)
 
 
 def _is_gap(kind: int, distance: Distance, beat: int) -> bool:

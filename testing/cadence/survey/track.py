@@ -46,6 +46,7 @@ class Track:
         self.first = 0
         self.last = 0
         self.high = 0
+        self.born = 0
         self.start = NOWHERE
         self.end = NOWHERE
         self.again = 0
@@ -70,6 +71,7 @@ class Track:
         if skip:
             self.first = self.last = self.high = int(steps[0])
             self.start = batch.spot(0)
+            self.born = batch.offset + int(batch.rows[0])
         moves = np.diff(steps, prepend=self.last)[skip:]
         every = self.intervals.every if self.last == self.high else 0
         echoes = None
