@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest_plugins = ["testing.cadence.pytest_fixtures"]
+
 if TYPE_CHECKING:
     from testing.fakes import (
         CountingAgent,

@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-
     from testing.cadence.contract import Cadence as Cadence
     from testing.cadence.contract import CadenceError as CadenceError
     from testing.cadence.contract import Order as Order
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from testing.cadence.findings import Finding as Finding
     from testing.cadence.readers import UnreadableRun as UnreadableRun
     from testing.cadence.readers import read as read
+    from testing.cadence.recording import Recording as Recording
+    from testing.cadence.recording import record_cadence as record_cadence
     from testing.cadence.report import Report as Report
     from testing.cadence.report import Skip as Skip
     from testing.cadence.report import Violation as Violation
@@ -31,6 +32,7 @@ _HOMES = {
     "events": ("KINDS", "Event", "Source"),
     "findings": ("IRREGULARITIES", "Finding"),
     "readers": ("UnreadableRun", "read"),
+    "recording": ("Recording", "record_cadence"),
     "report": ("Report", "Skip", "Violation"),
     "survey": ("Survey",),
 }

@@ -138,16 +138,19 @@ def _with_contract(finding: Finding) -> Finding:
     return dataclasses.replace(finding, contract=RULES.get(finding.kind, ""))
 
 
-def check(cadence: Cadence, run: str | os.PathLike[str] | Iterable[Event]) -> Report:
-    """Checks a run in a file, in a directory or in memory."""
+def follow(run: str | os.PathLike[str] | Iterable[Event]) -> Iterable[Item]:
+    """What readers yield for a path, or the chunks of events in memory."""
     if isinstance(run, (str, os.PathLike)):
         from testing.cadence import readers
 
-        root = os.fspath(run)
-        items: Iterable[Item] = readers.read(root)
-    else:
-        root, items = "", chunks_of(run)
+        return readers.read(run)
+    return chunks_of(run)
+
+
+def check(cadence: Cadence, run: str | os.PathLike[str] | Iterable[Event]) -> Report:
+    """Checks a run in a file, in a directory or in memory."""
+    root = os.fspath(run) if isinstance(run, (str, os.PathLike)) else ""
     checker = Checker(cadence, root)
-    for item in items:
+    for item in follow(run):
         checker.add(item)
     return report(root or "run", checker.close(), checker.rules, checker.skipped)
