@@ -4,14 +4,40 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from testing.cadence.chunks import Chunk, Declared, Problem
-from testing.cadence.readers import text
+from testing.cadence.events import Source
+from testing.cadence.readers import (
+    directories,
+    documents,
+    jsonlines,
+    tables,
+    tensorboard,
+    text,
+)
+from testing.cadence.readers import pattern as patterns
 from testing.cadence.readers.blocks import Input, Progress
 from testing.cadence.readers.errors import UnreadableRun as UnreadableRun
 
 Item = Chunk | Problem | Declared
+Reader = Callable[[Input], Iterator[Item]]
+
+_POINTER = b"version https://git-lfs.github.com/spec/"
+# What such files begin with, and what they are.
+_OTHERS = {
+    b"PK\x03\x04": "a zip archive or a checkpoint",
+    b"\x1f\x8b": "compressed. Unpack it first",
+    b"BZh": "compressed. Unpack it first",
+    b"\xfd7zXZ": "compressed. Unpack it first",
+    b"(\xb5/\xfd": "compressed. Unpack it first",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format 3\0": "a data base",
+    b"\x80\x02": "a pickle",
+    b"\x80\x03": "a pickle",
+    b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle",
+}
 
 
 def read(
@@ -28,14 +54,79 @@ def read(
       path: a file, or a directory that holds one run.
       pattern: a regular expression with the groups `step` and `value`, and
         perhaps `name`, to find events in each line of a text file.
-      progress: called now and then with the bytes read and the bytes there are.
+      progress: called now and then with the bytes read of a file and the bytes
+        there are, 0 if that is unknown.
 
-    Yields:
-      `Chunk`s of events, `Problem`s, and `Declared` cadence, file by file.
+    Returns:
+      An iterator of `Chunk`s of events, `Problem`s, and `Declared` cadence,
+      file by file. It raises `UnreadableRun` when nothing can be made of `path`.
 
     Raises:
-      UnreadableRun: nothing can be made of `path`.
       ValueError: `pattern` does not compile or lacks a group.
     """
-    with Input(os.fspath(path), progress) as source:
-        yield from text.read(source)
+    fixed = patterns.reader(patterns.compiled(pattern)) if pattern else None
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        return _directory(name, fixed, progress)
+    return _file(name, fixed, progress)
+
+
+def _file(path: str, fixed: Reader | None, progress: Progress | None) -> Iterator[Item]:
+    with Input(path, progress) as source:
+        _refuse(source)
+        if not source.head.strip():
+            yield _empty(path)
+        else:
+            yield from (fixed or _reader(source))(source)
+
+
+def _directory(
+    root: str, fixed: Reader | None, progress: Progress | None
+) -> Iterator[Item]:
+    """Reads every file of the run; what is no log is passed over."""
+    refusals = []
+    events = 0
+    waiting: list[Problem] = []
+    for path in directories.files(root):
+        try:
+            for item in _file(path, fixed, progress):
+                if isinstance(item, Problem) and item.kind == "empty":
+                    waiting.append(item)
+                    continue
+                events += len(item) if isinstance(item, Chunk) else 0
+                yield item
+        except UnreadableRun as error:
+            refusals.append(error)
+    if not events:
+        yield from waiting[:1]
+    if not events and not waiting:
+        raise refusals[0] if refusals else UnreadableRun(f"{root}: {_NO_RUN}")
+
+
+_NO_RUN = (
+    "no run in this directory: no event file, progress.csv, metrics.csv, "
+    "trainer_state.json, *.jsonl or *.log. Name the file itself."
+)
+
+
+def _refuse(source: Input) -> None:
+    if source.head.startswith(_POINTER):
+        raise UnreadableRun(
+            f"{source.path}: a Git LFS pointer, not the file. Try: git lfs pull"
+        )
+    for start, what in _OTHERS.items():
+        if source.head.startswith(start):
+            raise UnreadableRun(f"{source.path}: {what}.")
+
+
+def _empty(path: str) -> Problem:
+    format = "tensorboard" if "tfevents" in path else "text"
+    return Problem("empty", Source(path, format, 1), "the file is empty.")
+
+
+def _reader(source: Input) -> Reader:
+    """The first reader that knows the file by its content; else that of logs."""
+    for reader in (tensorboard, jsonlines, documents, tables):
+        if reader.knows(source):
+            return reader.read
+    return text.read

@@ -25,6 +25,10 @@ class Input:
       path: a regular file, a pipe or a terminal. Devices are refused: some of
         them never end.
       progress: called with bytes read and bytes in all (0 when unknown).
+
+    Attributes:
+      path: as it was given.
+      head: the first bytes, at most `SIZE`.
     """
 
     def __init__(self, path: str, progress: Progress | None = None) -> None:
@@ -41,6 +45,23 @@ class Input:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+    @property
+    def start(self) -> str:
+        """The text the file begins with, without white space before it."""
+        text = self.head[: 4 * LONGEST_LINE].decode(self.encoding, "replace")
+        return text.removeprefix("\ufeff").lstrip()
+
+    @property
+    def first_line(self) -> str:
+        """The first line that is not blank."""
+        return self.start.partition("\n")[0].rstrip("\r")
+
+    @property
+    def encoding(self) -> str:
+        """UTF-8, or what PowerShell's `>` writes, known by its byte order mark."""
+        wide = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        return "utf-16" if self.head.startswith(wide) else "utf-8"
 
     def read(self) -> bytes:
         """The next bytes of the file, at most `SIZE`; empty at its end."""
@@ -61,13 +82,11 @@ class Input:
 
     def texts(self) -> Iterator[bytes]:
         """The file's bytes as UTF-8 without a byte order mark."""
-        encoding = _wide_encoding(self.head)
-        if encoding is None:
-            first = self.read()
-            yield first.removeprefix(codecs.BOM_UTF8)
+        if self.encoding == "utf-8":
+            yield self.read().removeprefix(codecs.BOM_UTF8)
             yield from iter(self.read, b"")
             return
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         for data in iter(self.read, b""):
             yield decoder.decode(data).encode("utf-8", "replace")
 
@@ -84,6 +103,22 @@ class Input:
         if rest:
             yield rest
 
+    def lines(self) -> Iterator[tuple[int, str, bool]]:
+        """Yields each line: its number from 1, its text, and if it had an end."""
+        place = 0
+        for block in self.blocks():
+            *lines, last = block.split(b"\n")
+            for line in lines:
+                place += 1
+                yield place, decoded(line), True
+            if last:
+                yield place + 1, decoded(last), False
+
+
+def decoded(line: bytes) -> str:
+    """A line as text, cut where it is too long."""
+    return line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
+
 
 def _open(path: str) -> BinaryIO:
     try:
@@ -95,10 +130,3 @@ def _open(path: str) -> BinaryIO:
         raise UnreadableRun(f"{path}: {error.strerror}.") from error
     except ValueError as error:
         raise UnreadableRun(f"{path!r}: {error}.") from error
-
-
-def _wide_encoding(head: bytes) -> str | None:
-    """What PowerShell's `>` writes, known by its byte order mark."""
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return None

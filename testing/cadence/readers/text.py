@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from testing.cadence.chunks import Array, Chunk, Problem
-from testing.cadence.events import Source
 from testing.cadence.readers import lines, values
-from testing.cadence.readers.blocks import LONGEST_LINE, Input
+from testing.cadence.readers.blocks import Input, decoded
 from testing.cadence.readers.columns import Row, Scanned, listed, merged
 from testing.cadence.readers.errors import UnreadableRun
+from testing.cadence.readers.notes import Notes
 from testing.cadence.readers.scan import Block, Hits, Scratch, scan
 
 NO_EVENT = (
     "no line with a step and a value, such as '[step=3] loss = 0.5.' or "
     "'step = 3: loss = 0.5'. Name another form with --pattern."
 )
+_BINARY = "neither text nor an event file."
+_DOUBLED = "a line is there twice in a row: two handlers on one logger? Counted once."
 _ABSL = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,5}\d{1,20} \S", re.M)
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
 _RETURNS = re.compile(rb"\r+(?=\n|\Z)")
@@ -49,8 +51,9 @@ def read(source: Input, scan: Scan = scan) -> Iterator[Chunk | Problem]:
         found = True
         yield chunk
     if not found:
-        raise UnreadableRun(f"{source.path}: {NO_EVENT}")
-    yield from reader.problems()
+        binary = b"\0" in source.head
+        raise UnreadableRun(f"{source.path}: {_BINARY if binary else NO_EVENT}")
+    yield from reader.notes.problems()
 
 
 @dataclasses.dataclass(slots=True)
@@ -84,6 +87,7 @@ class TextReader:
     """Turns blocks of lines into chunks; keeps what spans two blocks."""
 
     def __init__(self, path: str, format: str, scan: Scan) -> None:
+        self.notes = Notes(path, format)
         self._path = path
         self._format = format
         self._scan = scan
@@ -92,8 +96,6 @@ class TextReader:
         self._last: _Line | None = None
         self._scratch = Scratch()
         self._scanned = Scanned()
-        self._doubled = 0
-        self._first_doubled = 0
 
     def feed(self, text: bytes) -> Iterator[Chunk]:
         """Takes whole lines; yields their events."""
@@ -109,18 +111,6 @@ class TextReader:
         if self._record is not None and self._record.found.pairs:
             yield listed(self._record.rows()).chunk(self._path, self._format)
         self._record = None
-
-    def problems(self) -> Iterator[Problem]:
-        """Yields what was wrong with the lines."""
-        if self._doubled:
-            what = "line is" if self._doubled == 1 else "lines are"
-            yield Problem(
-                "double-line",
-                Source(self._path, self._format, self._first_doubled),
-                f"{self._doubled:,} {what} written twice in a row: "
-                "two handlers on one logger? Each is counted once.",
-                self._doubled,
-            )
 
     def _closer_look(self, block: Block, hits: Hits) -> list[_Line]:
         """The lines with events that `scan` left, records put together."""
@@ -138,7 +128,7 @@ class TextReader:
         return found
 
     def _parse(self, block: Block, row: int) -> _Line | None:
-        text = _decoded(block.line(row))
+        text = decoded(block.line(row))
         found = lines.parse(text)
         if found is None:
             return None
@@ -151,7 +141,7 @@ class TextReader:
         assert record is not None
         pairs = list(record.found.pairs)
         while row < block.size and len(pairs) < _LONGEST_RECORD:
-            pair = lines.continued(_decoded(block.line(row)))
+            pair = lines.continued(decoded(block.line(row)))
             if pair is None:
                 break
             pairs.append(pair)
@@ -183,8 +173,7 @@ class TextReader:
             this = line(position)
             if this and anchor and this.repeats(anchor):
                 dropped[position] = True
-                self._doubled += 1
-                self._first_doubled = self._first_doubled or this.place
+                self.notes.add("double-line", this.place, _DOUBLED)
         if len(order):
             self._last = anchor if dropped[-1] else line(len(order) - 1)
         gone = np.zeros(len(order), bool)
@@ -216,10 +205,6 @@ def _suspects(hits: Hits, order: Array) -> Array:
     same[1:] = (hits.names[1:] == hits.names[:-1]) & (hits.steps[1:] == hits.steps[:-1])
     suspect[fast] |= same[order[fast]]
     return np.flatnonzero(suspect)
-
-
-def _decoded(raw: bytes) -> str:
-    return raw[:LONGEST_LINE].decode("utf-8", "replace")
 
 
 def _cleaned(text: bytes) -> bytes:

@@ -11,9 +11,10 @@ from testing.cadence.readers import UnreadableRun, blocks, text
 from testing.cadence.readers.blocks import Input
 from testing.cadence.readers.scan import scan, scan_nothing
 
+ABSL = "I1201 04:21:29.123456 140735171155776 export_utils.py:45] "
 PREFIXES = st.sampled_from(
     [
-        "I1201 04:21:29.123456 140735171155776 export_utils.py:45] ",
+        ABSL,
         "I1201 04:21:29.223456 140735171155776 export_utils.py:45] ",
         "I1201 04:21:29.123456 7 a.py:4] ",
         "I1201 04:21:29.123456     7 a.py:4] ",
@@ -35,7 +36,19 @@ PREFIXES = st.sampled_from(
     ]
 )
 STEPS = st.sampled_from(
-    ["0", "7", "07", "123456", "1234567", "12345678", "9" * 19, "9" * 20, "", "-1", "x"]
+    [
+        "0",
+        "7",
+        "07",
+        "123456",
+        "1234567",
+        "12345678",
+        "9" * 19,
+        "9" * 20,
+        "",
+        "-1",
+        "3]",
+    ]
 )
 NAMES = st.sampled_from(
     [
@@ -74,6 +87,7 @@ VALUES = st.sampled_from(
         "0.1234567890123456789",
         "1." + "0" * 24,
         "1." + "0" * 25,
+        "1." + "0" * 25 + "x",
         "12345678",
         "1-2",
         "tf.Tensor(1.5, shape=(), dtype=float32)",
@@ -85,7 +99,18 @@ VALUES = st.sampled_from(
     ]
 )
 ENDS = st.sampled_from(["\n", ".\n", ".\r\n", " \n", ". \n", "..\n"])
-HITS = st.builds("{}[step={}] {} = {}{}".format, PREFIXES, STEPS, NAMES, VALUES, ENDS)
+GOOD = (ABSL, "3", "loss", "1.5", ".\n")
+
+
+def lines(*odd):
+    """Lines of the plain form with what is odd in some of its places."""
+    parts = [st.just(good) for good in GOOD]
+    for index in odd:
+        parts[index] = COLUMNS[index]
+    return st.builds("{}[step={}] {} = {}{}".format, *parts)
+
+
+COLUMNS = (PREFIXES, STEPS, NAMES, VALUES, ENDS)
 OTHERS = st.sampled_from(
     [
         "\n",
@@ -99,8 +124,9 @@ OTHERS = st.sampled_from(
         "x = 3\n",
     ]
 )
-LINES = st.lists(st.one_of(HITS, HITS, OTHERS), max_size=30).flatmap(
-    lambda lines: st.lists(st.sampled_from(lines or ["\n"]), max_size=60)
+HITS = st.one_of(*(lines(index) for index in range(5)), lines(*range(5)))
+LINES = st.lists(st.one_of(HITS, OTHERS), max_size=30).flatmap(
+    lambda some: st.lists(st.sampled_from(some or ["\n"]), max_size=60)
 )
 
 
@@ -119,10 +145,10 @@ def outcome(path, scan):
 
 
 @settings(deadline=None, max_examples=300)
-@given(lines=LINES, size=st.sampled_from([1 << 7, 1 << 20]), cut=st.booleans())
-def test_same_as_line_by_line(tmp_path_factory, lines, size, cut):
+@given(body=LINES, size=st.sampled_from([1 << 7, 1 << 20]), cut=st.booleans())
+def test_same_as_line_by_line(tmp_path_factory, body, size, cut):
     path = tmp_path_factory.mktemp("scan") / "run.log"
-    data = "".join(lines).encode()
+    data = "".join(body).encode()
     path.write_bytes(data[:-1] if cut else data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "SIZE", size)
