@@ -86,10 +86,24 @@ def export_loss_info(step: int, loss_info: Any) -> None:
       step: index of the train step, from 0, counted over all loops.
       loss_info: a `LossInfo`; its `loss` is logged as it is, NaN as `nan`.
     """
+    log_loss(step, loss_info)
+    summarize_loss(step, loss_info)
+
+
+def log_loss(step: int, loss_info: Any) -> None:
+    """Logs the loss against `step`."""
     export_utils.export_metrics(step=step, metrics=[], loss_info=loss_info)
+
+
+def summarize_loss(step: Any, loss_info: Any) -> bool:
+    """Writes the summary of a scalar loss against `step`; True if it is known to be.
+
+    In a graph the shape of a loss may be unknown; then nothing is written.
+    """
     loss = tf.convert_to_tensor(loss_info.loss)
     if loss.shape.rank == 0:
         tf.summary.scalar(LOSS_TAG, loss, step=step)
+    return loss.shape.rank is not None
 
 
 def check_finite(step: int, loss: Any) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
 
 from trainer import arguments as arguments_lib
+from trainer import choice, graph_safe, python_observer, replay
+from trainer import driver as driver_lib
 from trainer import loop as loop_lib
-from trainer import replay
 
 
 def default_metrics(environment: Any, additional: tuple[Any, ...]) -> list[Any]:
@@ -59,25 +61,48 @@ def add_batch(args: arguments_lib.Arguments, buffer: Any) -> Callable[..., Any]:
 
 def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
     """The driver of one run; it fills the buffer, then tells the metrics."""
-    return dynamic_step_driver.DynamicStepDriver(
+    # Loops of the caller's get what TF-Agents' trainer gives them.
+    is_lean = args.get_training_loop_fn is None
+    is_lean = is_lean and dynamic_step_driver.is_bandit_env(args.environment)
+    kind = driver_lib.LeanDriver if is_lean else dynamic_step_driver.DynamicStepDriver
+    fill = add_batch(args, buffer)
+    return kind(
         env=args.environment,
         policy=args.agent.collect_policy,
         # The driver counts steps over all environments.
         num_steps=args.steps_per_loop * args.environment.batch_size,
-        observers=[add_batch(args, buffer), *metrics],
+        observers=[
+            fill if args.compile else _safe(fill),
+            *map(_safe, metrics),
+        ],
     )
 
 
-def training_loop(
-    args: arguments_lib.Arguments, driver: Any, buffer: Any
-) -> tuple[Any, Any]:
-    """Our own loop and, if the caller makes one, the caller's."""
-    given = (
+def _safe(observer: Any) -> Any:
+    if graph_safe.is_safe_observer(observer):
+        return observer
+    return python_observer.PythonObserver(observer)
+
+
+def custom_loop(args: arguments_lib.Arguments, driver: Any, buffer: Any) -> Any:
+    """The caller's training loop, or None."""
+    return args.get_training_loop_fn and args.get_training_loop_fn(
         driver,
         buffer,
         args.agent,
         args.steps_per_loop,
         args.async_steps_per_loop,
     )
-    custom = args.get_training_loop_fn and args.get_training_loop_fn(*given)
-    return loop_lib.TrainingLoop(*given, args.on_nonfinite_loss), custom
+
+
+def own_loop(
+    args: arguments_lib.Arguments, driver: Any, buffer: Any, loops: int
+) -> loop_lib.TrainingLoop:
+    """Our own training loop, compiled if that pays for so many loops."""
+    size = (args.steps_per_loop, args.async_steps_per_loop)
+    chosen = choice.choose(args.compile, driver, args.agent, loops, *size)
+    if loops:
+        logging.debug("%s.", chosen.reason)
+    return loop_lib.TrainingLoop(
+        driver, buffer, args.agent, *size, args.on_nonfinite_loss, chosen
+    )

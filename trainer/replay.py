@@ -69,18 +69,11 @@ class LoopReader:
         return self._batches()
 
     def _check_frames(self) -> None:
-        expected = self._batch_size * self._steps * self._runs
         try:
             frames = int(self._buffer.num_frames())
         except (AttributeError, NotImplementedError):
             return  # This kind of buffer does not count its frames.
-        if frames != expected:
-            raise ReplayError(
-                f"The replay buffer holds {frames} frames after {self._runs} driver "
-                f"runs of {self._steps} steps in {self._batch_size} environments. "
-                f"Expected: {expected}. Does the driver run as often as it says, and "
-                "is the buffer large enough and empty before each loop?"
-            )
+        check_frames(frames, self._batch_size, self._steps, self._runs)
 
     def _slices(self) -> Iterator[Any]:
         if self._gather is None:
@@ -111,6 +104,53 @@ class LoopReader:
                     f"Expected: {self._runs}, one for each driver run of the loop."
                 ) from None
             yield experience
+
+
+class GraphReader:
+    """Reads a plain buffer within a graph: one driver run's experience, as stored.
+
+    Only for buffers that `graph_safe.is_plain_buffer`.
+    """
+
+    def __init__(self, replay_buffer: Any, batch_size: int, steps: int, runs: int):
+        """Reads one of the last `runs` driver runs of `steps` steps."""
+        self._buffer = replay_buffer
+        self._batch_size = batch_size
+        self._steps = steps
+        self._runs = runs
+
+    def frames(self) -> Any:
+        """Frames in the buffer, int64 scalar."""
+        stored = (self._buffer._last_id + 1) * self._batch_size
+        return tf.minimum(stored, self._buffer._capacity_value)
+
+    def experience(self, run: Any) -> Any:
+        """Experience of driver run `run`, from 0, of shape `[batch_size, steps, ...]`.
+
+        The rows are those of the batch, whatever was overwritten before.
+        """
+        first = self._buffer._last_id + 1 - self._steps * self._runs
+        ids = first + run * self._steps + tf.range(self._steps, dtype=tf.int64)
+        length = self._buffer._capacity_value // self._batch_size
+        offsets = tf.range(self._batch_size, dtype=tf.int64) * length
+        rows = offsets[:, tf.newaxis] + tf.math.floormod(ids, length)
+        return self._buffer._data_table.read(rows)
+
+    def clear(self) -> None:
+        """Empties the buffer."""
+        self._buffer._last_id.assign(-1)
+
+
+def check_frames(frames: int, batch_size: int, steps: int, runs: int) -> None:
+    """Raises ReplayError unless `frames` are those of one loop."""
+    expected = batch_size * steps * runs
+    if frames != expected:
+        raise ReplayError(
+            f"The replay buffer holds {frames} frames after {runs} driver "
+            f"runs of {steps} steps in {batch_size} environments. "
+            f"Expected: {expected}. Does the driver run as often as it says, and "
+            "is the buffer large enough and empty before each loop?"
+        )
 
 
 def _is_plain_uniform(replay_buffer: Any) -> bool:

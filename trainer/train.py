@@ -137,8 +137,11 @@ class _Run:
         self._metrics = parts.default_metrics(args.environment, args.additional_metrics)
         arguments_lib.check_metric_names([metric.name for metric in self._metrics])
         self._buffer = parts.replay_buffer(args)
-        driver = make_driver(args, self._buffer, [self._step_metric, *self._metrics])
-        self._loop, self._custom_loop = parts.training_loop(args, driver, self._buffer)
+        self._driver = make_driver(
+            args, self._buffer, [self._step_metric, *self._metrics]
+        )
+        self._custom_loop = parts.custom_loop(args, self._driver, self._buffer)
+        self._loop: Any = None
         self._progress = checkpoints.Progress(
             checkpoints.describe(args.agent, args.environment)
         )
@@ -156,6 +159,9 @@ class _Run:
             last = self._args.training_loops
             if not self._args.resume_training_loops:
                 last += first
+            self._loop = parts.own_loop(
+                self._args, self._driver, self._buffer, max(last - first, 0)
+            )
             self._export_missing_policy(is_last=first >= last)
             if first < last:
                 with signals.deferred(stop):
