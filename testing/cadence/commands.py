@@ -169,13 +169,16 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _plot(arguments: argparse.Namespace) -> int:
     from testing.cadence import plot
 
-    plot.check(arguments.output)
     survey = Survey(_root(arguments.run))
-    for item in _items(arguments.run, arguments.pattern):
-        survey.add(item)
-    survey.close()
-    findings = _kept(survey.findings, arguments.ignore)
-    plot.draw(survey, findings, arguments.output, arguments.theme)
+    try:
+        plot.check(arguments.output)
+        for item in _items(arguments.run, arguments.pattern):
+            survey.add(item)
+        survey.close()
+        findings = _kept(survey.findings, arguments.ignore)
+        plot.draw(survey, findings, arguments.output, arguments.theme)
+    except plot.PlotError as error:
+        raise _Stop(str(error)) from error
     return KEPT
 
 
