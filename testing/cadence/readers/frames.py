@@ -48,13 +48,18 @@ class Frames:
 
     def __iter__(self) -> Iterator[Batch]:
         rest = b""
-        for data in iter(self._source.read, b""):
-            batch, used = self._split(rest + data if rest else data)
-            yield batch
-            rest = (rest + data)[used:] if used >= 0 else b""
-            if used < 0:
-                return
-            rest = self._pass_over(rest)
+        while data := self._source.read():
+            rest += data
+            large = True
+            while large:
+                batch, used = self._split(rest)
+                yield batch
+                if used < 0:
+                    return
+                rest = rest[used:]
+                large = len(rest) >= 12 and self._length(rest[:12]) > _LARGEST
+                if large:
+                    rest = self._pass_over(rest)
         if rest:
             self._truncated(len(rest))
 
@@ -115,9 +120,7 @@ class Frames:
 
     def _pass_over(self, rest: bytes) -> bytes:
         """Passes over a message too large to keep; returns what follows it."""
-        length = self._length(rest[:12]) if len(rest) >= 12 else 0
-        if length <= _LARGEST:
-            return rest
+        length = self._length(rest[:12])
         checksum, left, piece = 0, length, rest[12:]
         while piece and left > len(piece):
             checksum = self._crc32c.extend(checksum, piece)

@@ -17,8 +17,10 @@ import re
 from testing.cadence.readers import values
 
 BRACKET = re.compile(r"\[step=(\d{1,19})\] (.{1,200}?) = (.*)", re.S)
+_STEP_WORD = r"(?:global[_ ]?|train(?:ing)?[_ ]?)?step"
+_STEP_NAME = re.compile(_STEP_WORD, re.I)
 _STEP = re.compile(
-    r"(?<![\w./-])(?:global[_ ]?|train(?:ing)?[_ ]?)?step"
+    rf"(?<![\w./-]){_STEP_WORD}"
     r"\s{0,3}[=:]?\s{0,3}(\d{1,19}(?:\.0{1,6})?)(?=[\s,:;)\]}|/]|\.(?!\d)|\\n|$)",
     re.I,
 )
@@ -82,6 +84,7 @@ def _free(line: str) -> Found | None:
     before = _PAIR.finditer(line, head.end() if head else 0, found.start())
     matches = [pair for pair in before if pair[2] == "="]
     matches += _PAIR.finditer(line, found.end())
+    matches = [pair for pair in matches if not _STEP_NAME.fullmatch(pair[1])]
     pairs = tuple((pair[1], pair[3]) for pair in matches)
     if not pairs and not _ALONE.match(line, found.end()):
         return None
@@ -108,9 +111,13 @@ def doubled(line: str, prefix: str, before: str, prefix_before: str) -> bool:
     """Whether a line with the events of the line `before` is that line again.
 
     True when nothing differs, or when two handlers wrote it: prefixes of two
-    shapes. Equal shapes with other digits are two calls of the logger.
+    shapes that do not name two writers. Equal shapes with other digits are two
+    calls of the logger.
     """
-    return line == before or shape(prefix) != shape(prefix_before)
+    if line == before:
+        return True
+    writers = {writer(prefix), writer(prefix_before)} - {""}
+    return len(writers) < 2 and shape(prefix) != shape(prefix_before)
 
 
 def shape(prefix: str) -> str:

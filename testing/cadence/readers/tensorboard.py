@@ -29,7 +29,7 @@ def knows(source: Input) -> bool:
     """
     head = source.head[:64]
     cut = len(head) < 40 and "tfevents" in source.path
-    return _SIGNATURE in head or (cut and b"\0" in head)
+    return _SIGNATURE in head or cut
 
 
 def read(source: Input) -> Iterator[Chunk | Problem]:
