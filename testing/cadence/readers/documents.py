@@ -89,7 +89,11 @@ class _History:
     def declared(self) -> Iterator[tuple[str, int]]:
         """Yields what is declared, in numbers of steps."""
         by_epoch = {"logging_steps": "loss", "eval_steps": "eval_loss"}
+        epoch = self.members.get("epoch")
+        saved_by_epoch = isinstance(epoch, (int, float)) and _is_whole(epoch)
         for name in _DECLARED:
+            if name == "save_steps" and saved_by_epoch:
+                continue
             value = values.step(str(self.members.get(name)))
             per_epoch = self._whole.get(by_epoch.get(name, ""), False)
             if value is not None and value > 0 and not per_epoch:
@@ -117,7 +121,7 @@ def _records(document: _Document, members: dict[str, Any]) -> Iterator[Any]:
         if key == _HISTORY and document.peek() == "[":
             document.take()
             yield from _elements(document)
-        elif key in _DECLARED:
+        elif key in _DECLARED or key == "epoch":
             members[key] = document.value()
         else:
             document.value()

@@ -66,13 +66,32 @@ class Intervals:
         distance.again += count - (self._last != self.every)
         self._last = self.every
 
-    def add(self, distances: Array, before: Array, spot: Callable[[int], Spot]) -> None:
-        """Counts `distances`; `before` holds the step each starts from.
+    def add(
+        self,
+        distances: Array,
+        before: Array,
+        caught_up: Array,
+        spot: Callable[[int], Spot],
+    ) -> None:
+        """Counts `distances`.
 
-        `spot(i)` is the place at which distance `i` ends.
+        Args:
+          distances: all above 0.
+          before: the step each starts from.
+          caught_up: whether the step had stood still just before, so that a
+            wide distance only makes up for it.
+          spot: `spot(i)` is the place at which distance `i` ends.
         """
         if self.overflow or not len(distances):
             return
+        usual = self.every or _commonest(distances)
+        rows = np.flatnonzero(~caught_up | (distances == usual))
+        if len(rows):
+            self._add(distances[rows], before[rows], lambda i: spot(int(rows[i])))
+
+    def _add(
+        self, distances: Array, before: Array, spot: Callable[[int], Spot]
+    ) -> None:
         kinds, counts = np.unique(distances, return_counts=True)
         if len({*self._seen, *kinds.tolist()}) > DISTINCT:
             self.overflow = True
@@ -148,6 +167,11 @@ class Intervals:
         beat = self.beat() or 0
         wide = [one for one in self._seen.items() if beat and _is_gap(*one, beat)]
         return sorted(before + beat for _, it in wide for before, _ in it.first)
+
+
+def _commonest(distances: Array) -> int:
+    kinds, counts = np.unique(distances, return_counts=True)
+    return int(kinds[counts.argmax()])
 
 
 def _is_gap(kind: int, distance: Distance, beat: int) -> bool:

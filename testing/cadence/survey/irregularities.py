@@ -5,6 +5,7 @@ docs/cadence.md gives the precise meaning of each.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -16,11 +17,14 @@ from testing.cadence.survey.beats import Beat
 # one whose head is missing; a later one is meant to start late.
 HEAD_BEATS = 3
 HEAD_SHARE = 0.1
-_EVALUATION = re.compile(r"(?<![a-z])(?:eval\w*|val|valid\w*|test\w*)(?![a-z])", re.I)
+_EVALUATION = re.compile(
+    r"(?<![a-z])(?:eval|val|valid|validation|evaluation|test)(?![a-z])", re.I
+)
 # stable-baselines3 writes these one row late or not at all, by design.
 _SB3_MARKS = frozenset({"time/iterations", "time/fps", "time/total_timesteps"})
 _SB3_LATE = ("train/", "rollout/", "eval/")
 # Not a number by definition while all returns are equal.
+_CHECKPOINT = re.compile(r"checkpoint-\d+$")
 _MAY_BE_NAN = ("explained_variance",)
 
 
@@ -48,7 +52,8 @@ def _of_series(beat: Beat) -> Iterator[Finding]:
     else:
         yield from _tallied(beat, "double-line", beat.track.doubles, _double)
         repeats = beat.track.repeats
-        yield from _tallied(beat, "duplicate-step", repeats.duplicates, _duplicate)
+        if not _evaluated_again(beat):
+            yield from _tallied(beat, "duplicate-step", repeats.duplicates, _duplicate)
         yield from _tallied(beat, "frozen-step", repeats.frozen, _frozen)
     yield from _tallied(beat, "step-back", beat.track.backs, _back)
     if not beat.bare.endswith(_MAY_BE_NAN):
@@ -69,6 +74,19 @@ def _tallied(
 def _stood_still(beat: Beat) -> bool:
     still = beat.first == beat.last and not beat.track.backs.count
     return beat.count > 2 and still and not beat.track.intervals.total
+
+
+def _evaluated_again(beat: Beat) -> bool:
+    """Whether the one repeat is an evaluation after training has ended."""
+    again = beat.track.repeats.duplicates
+    hugging_face = beat.kind == "summary" or beat.track.format == "huggingface"
+    return (
+        hugging_face
+        and again.count == 1
+        and again.first is not None
+        and again.first.step == beat.last == beat.track.high
+        and bool(_EVALUATION.search(beat.bare))
+    )
 
 
 def _frozen_throughout(beat: Beat) -> Finding:
@@ -212,51 +230,87 @@ def of_declared(
     declared: Iterable[Declared], beats: Sequence[Beat]
 ) -> Iterator[Finding]:
     """Compares what files declare with what was logged in them."""
+    files: dict[str, dict[str, int]] = {}
     for one in declared:
-        mine = [beat for beat in beats if beat.track.start.path == one.path]
-        if one.name in ("logging_steps", "eval_steps"):
-            yield from _declared_every(one, mine)
-        elif one.name == "max_steps":
-            yield from _declared_end(one, mine)
+        files.setdefault(one.path, {})[one.name] = one.value
+    for path, said in files.items():
+        mine = [beat for beat in beats if beat.track.start.path == path]
+        for name, series in (("logging_steps", "loss"), ("eval_steps", "eval_loss")):
+            if name in said:
+                yield from _declared_every(name, said[name], series, mine)
+        yield from _declared_end(said, mine)
+        yield from _declared_save(said, path)
 
 
-def _declared_every(one: Declared, beats: Sequence[Beat]) -> Iterator[Finding]:
-    name = "loss" if one.name == "logging_steps" else "eval_loss"
-    beat = next((beat for beat in beats if beat.bare == name), None)
-    if beat is None or beat.count < 3 or one.value < 1 or _by_epoch(beats):
+def _declared_every(
+    name: str, every: int, series: str, beats: Sequence[Beat]
+) -> Iterator[Finding]:
+    beat = next((beat for beat in beats if beat.bare == series), None)
+    if beat is None or beat.every == every or beat.count < 2:
         return
-    if beat.every == one.value:
-        return
+    if beat.count == 2 and beat.first == 1:
+        return  # logging_first_step: no beat yet
     real = "irregularly" if beat.every is None else f"every {beat.every} steps"
     yield Finding(
         "declared-cadence",
-        f"{one.name} is {one.value}, but {beat.name} is logged {real}, "
+        f"{name} is {every}, but {beat.name} is logged {real}, "
         f"from {beat.track.start.short} on.",
         beat.name,
         beat.track.start,
-        hint="Was the file edited, or resumed with other arguments?",
-        expected=f"{beat.name} every {one.value} steps",
+        hint="Was the run resumed with other arguments, or the file edited?",
+        expected=f"{beat.name} every {every} steps",
     )
 
 
-def _by_epoch(beats: Sequence[Beat]) -> bool:
-    """Whether it is logged at the end of epochs, whatever the steps say."""
-    epochs = [beat.track for beat in beats if beat.bare == "epoch"]
-    return any(track.whole for track in epochs)
-
-
-def _declared_end(one: Declared, beats: Sequence[Beat]) -> Iterator[Finding]:
-    # Fewer steps are normal: a checkpoint on the way, or early stopping.
-    late = [beat for beat in beats if one.value > 0 and beat.track.high > one.value]
-    if late:
-        beat = late[0]
+def _declared_end(said: dict[str, int], beats: Sequence[Beat]) -> Iterator[Finding]:
+    """No step is later than the state's own, and no beat before it is missing."""
+    # A state on the way has fewer steps than max_steps; so has one that stopped
+    # early. More it cannot have.
+    for name in ("max_steps", "global_step"):
+        late = [b for b in beats if name in said and b.track.high > said[name]]
+        if late:
+            yield _too_late(name, said[name], late)
+            return
+    every, end = said.get("logging_steps", 0), said.get("global_step", 0)
+    loss = next((beat for beat in beats if beat.bare == "loss"), None)
+    if loss and loss.every == every and end - loss.last >= every:
         yield Finding(
             "declared-cadence",
-            f"max_steps is {one.value}, but {beat.name} goes on to step "
-            f"{beat.track.high}.",
-            beat.name,
-            beat.track.end,
-            len(late),
-            "Was the run resumed with other arguments?",
-            expected=f"no step above {one.value}",
+            f"global_step is {end}, but loss, logged every {every} steps, ends at "
+            f"step {loss.last}, {loss.track.end.short}.",
+            loss.name,
+            loss.track.end._replace(step=loss.last + every),
+            (end - loss.last) // every,
+            "Were records lost?",
+            expected=f"loss up to step {end // every * every}",
+        )
+
+
+def _too_late(name: str, most: int, late: Sequence[Beat]) -> Finding:
+    beat = late[0]
+    return Finding(
+        "declared-cadence",
+        f"{name} is {most}, but {beat.name} goes on to step {beat.track.high}, "
+        f"{beat.track.end.short}.",
+        beat.name,
+        beat.track.end,
+        len(late),
+        "Was the run resumed with other arguments, or the file edited?",
+        expected=f"no step above {most}",
+    )
+
+
+def _declared_save(said: dict[str, int], path: str) -> Iterator[Finding]:
+    """A checkpoint is saved at a multiple of save_steps, or at the end."""
+    step, every = said.get("global_step"), said.get("save_steps")
+    saved = _CHECKPOINT.search(os.path.dirname(os.path.abspath(path)))
+    if step is None or every is None or not saved:
+        return
+    if step % every and step != said.get("max_steps"):
+        yield Finding(
+            "declared-cadence",
+            f"save_steps is {every}, but this checkpoint is of step {step}.",
+            spot=Spot(step, path),
+            hint="Saved by hand, or resumed with other arguments?",
+            expected=f"checkpoints every {every} steps",
         )

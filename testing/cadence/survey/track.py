@@ -47,6 +47,7 @@ class Track:
         self.last = 0
         self.high = 0
         self.born = 0
+        self.format = ""
         self.start = NOWHERE
         self.end = NOWHERE
         self.again = 0
@@ -60,7 +61,7 @@ class Track:
         self.cells = Cells()
         self.head: list[int] = []
         self.digest = 0
-        self.whole = True
+        self._stuck = False
         self._at = 0
         self._value: float | None = None
 
@@ -71,6 +72,7 @@ class Track:
         if skip:
             self.first = self.last = self.high = int(steps[0])
             self.start = batch.spot(0)
+            self.format = batch.chunk.format
             self.born = batch.offset + int(batch.rows[0])
         moves = np.diff(steps, prepend=self.last)[skip:]
         every = self.intervals.every if self.last == self.high else 0
@@ -78,6 +80,7 @@ class Track:
         if every and len(moves) and bool((moves == every).all()):
             self.intervals.add_even(len(moves))
             self.repeats.close()
+            self._stuck = False
         else:
             every = 0
             echoes = self._uneven(batch, moves, skip)
@@ -104,9 +107,6 @@ class Track:
         # Unparsed values stay so: a neighbour across two chunks is not worth it.
         parsed = batch.chunk.parsed
         self._value = float(batch.chunk.values[batch.rows[-1]]) if parsed else None
-        if self.name == "epoch":
-            epochs = batch.chunk.values[batch.rows]
-            self.whole &= bool((epochs == np.floor(epochs)).all())
 
     def _uneven(self, batch: Batch, moves: Array, skip: int) -> Echoes | None:
         steps = batch.steps[skip:]
@@ -118,11 +118,18 @@ class Track:
         distances = np.where(ahead, steps - highs, moves)
         moved = np.flatnonzero(moves > 0)
         before = steps[moved] - distances[moved]
-        self.intervals.add(
-            distances[moved], before, lambda i: batch.spot(int(moved[i]) + skip)
-        )
         self._note_backs(batch, moves, skip)
-        return self._note_still(batch, moves == 0, skip)
+        stuck, echoes = self._note_still(batch, moves == 0, skip)
+        caught_up = np.concatenate(([self._stuck], stuck[:-1]))[moved]
+        self._stuck = bool(len(stuck) and stuck[-1])
+        self.intervals.add(
+            distances[moved],
+            before,
+            caught_up,
+            lambda i: batch.spot(int(moved[i]) + skip),
+        )
+        self._fill(batch, moves, skip)
+        return echoes
 
     def _note_backs(self, batch: Batch, moves: Array, skip: int) -> None:
         backs = np.flatnonzero(moves < 0)
@@ -136,10 +143,16 @@ class Track:
         self.backs.add(
             len(backs), batch.spot(int(backs[0]) + skip), batch.steps[backs + skip]
         )
-        for back in backs[:_LATE].tolist():
+
+    def _fill(self, batch: Batch, moves: Array, skip: int) -> None:
+        """Takes back the gaps that late values fill."""
+        for back in np.flatnonzero(moves < 0)[:_LATE].tolist():
             self.intervals.forget(int(batch.steps[back + skip]))
 
-    def _note_still(self, batch: Batch, still: Array, skip: int) -> Echoes | None:
+    def _note_still(
+        self, batch: Batch, still: Array, skip: int
+    ) -> tuple[Array, Echoes | None]:
+        """Sorts values at an unmoved step; gives back which differ, and echoes."""
         index = np.flatnonzero(still) + skip
         same = self._same(batch, index) if len(index) else np.empty(0, bool)
         differs = np.zeros(len(still), bool)
@@ -148,11 +161,11 @@ class Track:
             still = differs
         self.repeats.add(still, differs, lambda i: batch.spot(i + skip))
         if self.name in INDEXES or not same.any():
-            return None
+            return differs, None
         index = index[same]
         rows = batch.rows + batch.offset
         rows_before = np.concatenate(([self._at], rows[:-1]))
-        return Echoes(rows[index], (rows - rows_before)[index], index)
+        return differs, Echoes(rows[index], (rows - rows_before)[index], index)
 
     def _same(self, batch: Batch, index: Array) -> Array:
         """Whether the values at `index` equal the ones before; unknown counts."""
