@@ -22,6 +22,7 @@ class Beat:
       last: the last step.
       gaps: number of beats without a value.
       repeats: number of values at a step that was passed before.
+      writer: the process that wrote it, where several wrote side by side.
       track: all that is known.
     """
 
@@ -34,6 +35,7 @@ class Beat:
     last: int
     gaps: int
     repeats: int
+    writer: str
     track: Track = dataclasses.field(repr=False, compare=False)
 
 
@@ -51,5 +53,6 @@ def beat_of(track: Track, prefix: str, writer: str, kind: str) -> Beat:
         last=track.last,
         gaps=gap.steps if gap else 0,
         repeats=track.again,
+        writer=writer,
         track=track,
     )

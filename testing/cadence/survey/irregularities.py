@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from testing.cadence.chunks import Declared, Problem
 from testing.cadence.findings import Finding, Spot, Tally
 from testing.cadence.survey.beats import Beat
+from testing.cadence.survey.track import INDEXES
 
 # A series may start this many beats after its partners and still be taken for
 # one whose head is missing; a later one is meant to start late.
@@ -165,11 +166,11 @@ def _all_miss(beats: Sequence[Beat], before: int) -> bool:
 
 
 def _partners(beats: Sequence[Beat]) -> list[list[Beat]]:
-    """Groups of even series that share interval and phase."""
-    groups: dict[tuple[int, int], list[Beat]] = {}
+    """Groups of even series of one writer that share interval and phase."""
+    groups: dict[tuple[int, int, str], list[Beat]] = {}
     for beat in beats:
-        if beat.every and not beat.track.backs.count:
-            key = (beat.every, beat.first % beat.every)
+        if beat.every and not beat.track.backs.count and beat.bare not in INDEXES:
+            key = (beat.every, beat.first % beat.every, beat.writer)
             groups.setdefault(key, []).append(beat)
     return [group for group in groups.values() if len(group) > 1]
 
