@@ -1,0 +1,143 @@
+"""A driver whose runs are made elsewhere: it tells its observers of them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.drivers import driver
+
+from trainer import collectors
+from trainer.pool import Pool
+
+# More steps than this are looped over in a graph; fewer are laid out one by one.
+_UNROLLED_STEPS = 4
+
+
+class CollectorDriver(driver.Driver):
+    """Stands in for the driver of a training loop of A runs.
+
+    The first run of a loop sends the policy's variables to the collectors and asks
+    for all runs of the loop; run `j` then waits for the j-th one and shows its steps
+    to the observers, as the driver that made it would have. Works eagerly and in a
+    `tf.function`.
+
+    Attributes:
+      interactions: how many came back, summed over environments.
+      bytes_sent: of policy variables, once for each loop.
+      bytes_received: of experience.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        agent: Any,
+        observers: Sequence[Callable[..., Any]],
+        pool: Pool,
+        steps: int,
+        runs: int,
+    ) -> None:
+        """Creates the driver.
+
+        Args:
+          env: an environment like those of the collectors; never stepped.
+          agent: the agent whose collect policy acts in the collectors.
+          observers: called after every step with a `Trajectory` of shape
+            `[batch_size, ...]`.
+          pool: the collectors.
+          steps: steps of one run in each environment.
+          runs: driver runs of one training loop.
+        """
+        super().__init__(env, agent.collect_policy, observers)
+        self._variables = collectors.policy_variables(agent)
+        self._spec = agent.collect_policy.trajectory_spec
+        self._shapes = [
+            (env.batch_size, steps, *spec.shape.as_list())
+            for spec in tf.nest.flatten(self._spec)
+        ]
+        self._dtypes = [spec.dtype for spec in tf.nest.flatten(self._spec)]
+        self._pool = pool
+        self._steps = steps
+        self._runs = runs
+        self._next = 0
+        self.interactions = 0
+        self.bytes_sent = 0
+        self.bytes_received = 0
+
+    def run(
+        self,
+        time_step: Any = None,
+        policy_state: Any = None,
+        maximum_iterations: Any = None,
+    ) -> tuple[None, tuple[()]]:
+        """Waits for the next run and shows it to the observers.
+
+        The arguments are those of any driver; where a run begins is the collectors'
+        own business, so they must be left out.
+
+        Raises:
+          CollectorError: see `Pool.result`.
+        """
+        if not (time_step is policy_state is maximum_iterations is None):
+            raise ValueError("run() of collectors takes no arguments.")
+        experience = tf.nest.pack_sequence_as(self._spec, self._fetched())
+        if tf.executing_eagerly() or self._steps <= _UNROLLED_STEPS:
+            for step in range(self._steps):
+                self._show(experience, step)
+        else:
+            tf.while_loop(
+                lambda step: step < self._steps,
+                lambda step: (self._show(experience, step) + 1,),
+                (tf.constant(0),),
+                parallel_iterations=1,
+            )
+        return None, ()
+
+    def _show(self, experience: Any, step: Any) -> Any:
+        trajectory = tf.nest.map_structure(lambda t: t[:, step], experience)
+        for observer in self._observers:
+            observer(trajectory)
+        return step
+
+    def _fetched(self) -> list[Any]:
+        if tf.executing_eagerly():
+            arrays = zip(self._fetch(), self._dtypes, strict=True)
+            return [tf.convert_to_tensor(array, dtype) for array, dtype in arrays]
+        tensors = tf.numpy_function(self._fetch, [], self._dtypes)
+        for tensor, shape in zip(tensors, self._shapes, strict=True):
+            tensor.set_shape(shape)
+        return list(tensors)
+
+    def _fetch(self) -> list[Any]:
+        """The experience of the next run; called once a run, also by a graph."""
+        if self._next == 0:
+            values = [variable.numpy() for variable in self._variables]
+            self.bytes_sent += _size(values)
+            self._pool.begin(values, self._runs)
+        collected = self._pool.result(self._next)
+        self._next = (self._next + 1) % self._runs
+        arrays = [np.asarray(array) for array in collected.arrays]
+        self._check(arrays)
+        self.bytes_received += _size(arrays)
+        self.interactions += self._steps * self.env.batch_size
+        return arrays
+
+    def _check(self, arrays: Sequence[Any]) -> None:
+        expected = list(zip(self._shapes, self._dtypes, strict=True))
+        seen = [(array.shape, tf.as_dtype(array.dtype)) for array in arrays]
+        if seen != expected:
+            raise ValueError(
+                f"A collector sent experience of {_shown(seen)}. Expected: "
+                f"{_shown(expected)}. Does environment_fn always make environments of "
+                "the same batch size and specs?"
+            )
+
+
+def _size(arrays: Sequence[Any]) -> int:
+    return sum(int(array.nbytes) for array in arrays)
+
+
+def _shown(parts: Sequence[tuple[Any, Any]]) -> str:
+    return ", ".join(f"{dtype.name}{list(shape)}" for shape, dtype in parts)
