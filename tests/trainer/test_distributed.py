@@ -241,11 +241,10 @@ def test_an_exception_of_the_environment_arrives(tmp_path, run, compile):
 
 
 def lin_ucb(environment):
+    # It counts train steps with the global step, which all share in this process.
+    tf.compat.v1.train.get_or_create_global_step().assign(0)
     return lin_ucb_agent.LinearUCBAgent(
-        environment.time_step_spec(),
-        environment.action_spec(),
-        # Here all share a process, and so would share the global step.
-        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+        environment.time_step_spec(), environment.action_spec()
     )
 
 
