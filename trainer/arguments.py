@@ -39,6 +39,7 @@ class Arguments:
     policy_interval: int
     on_nonfinite_loss: str
     compile: bool | None
+    xla: bool
     progress: bool | None
 
 
@@ -57,7 +58,7 @@ def validated(**given: Any) -> Arguments:
         final["async_steps_per_loop"] = 1
     for name, least in _LEAST.items():
         final[name] = _integer(name, final[name], least)
-    for name in ("save_policy", "resume_training_loops"):
+    for name in ("save_policy", "resume_training_loops", "xla"):
         _boolean(name, given[name])
     for name in ("compile", "progress"):
         _boolean_or_none(name, given[name])

@@ -17,8 +17,9 @@ from tf_agents.trajectories import trajectory
 
 from trainer import fast_observers, graph_safe
 
-# More steps than this are looped over in a graph; fewer are laid out one by one.
-UNROLLED_STEPS = 4
+# More steps than this are looped over in a graph, fewer are laid out one by one: each
+# costs tracing time once, and saves a little in each run.
+UNROLLED_STEPS = 2
 
 
 class LeanDriver(dynamic_step_driver.DynamicStepDriver):
@@ -36,6 +37,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         observers: Sequence[Callable[..., Any]] | None = None,
         transition_observers: Sequence[Callable[..., Any]] | None = None,
         num_steps: int = 1,
+        action: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         """Creates the driver.
 
@@ -48,6 +50,8 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
             `PolicyStep` and next `TimeStep`.
           num_steps: steps of one run, summed over all environments and rounded up
             to whole batches.
+          action: what is called with time step and policy state in place of
+            `policy.action`, if anything.
 
         Raises:
           ValueError: `env` is not a bandit; `DynamicStepDriver` can drive it.
@@ -59,6 +63,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
                 "Use DynamicStepDriver for others."
             )
         super().__init__(env, policy, observers, transition_observers, num_steps)
+        self._action = action or policy.action
         self._watchers = [_Watcher(observer) for observer in self._observers]
 
     def _run(
@@ -98,7 +103,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         return time_step, policy_state
 
     def _step(self, time_step: Any, policy_state: Any) -> tuple[Any, Any]:
-        action_step = self.policy.action(time_step, policy_state)
+        action_step = self._action(time_step, policy_state)
         next_time_step = self.env.step(action_step.action)
         # The time step that ends one episode of a bandit begins the next one.
         first = tf.fill(tf.shape(time_step.discount), ts.StepType.FIRST)

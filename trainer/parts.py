@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
 
 from trainer import arguments as arguments_lib
-from trainer import choice, graph_safe, python_observer, replay
+from trainer import choice, graph_safe, python_observer, replay, xla
 from trainer import driver as driver_lib
 from trainer import loop as loop_lib
 
@@ -64,7 +65,9 @@ def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> An
     # Loops of the caller's get what TF-Agents' trainer gives them.
     is_lean = args.get_training_loop_fn is None
     is_lean = is_lean and dynamic_step_driver.is_bandit_env(args.environment)
-    kind = driver_lib.LeanDriver if is_lean else dynamic_step_driver.DynamicStepDriver
+    kind: Any = dynamic_step_driver.DynamicStepDriver
+    if is_lean:
+        kind = functools.partial(driver_lib.LeanDriver, action=_action(args))
     fill = add_batch(args, buffer)
     return kind(
         env=args.environment,
@@ -76,6 +79,12 @@ def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> An
             *map(_safe, metrics),
         ],
     )
+
+
+def _action(args: arguments_lib.Arguments) -> Any:
+    if not args.xla:
+        return None
+    return xla.XlaAction(args.agent.collect_policy, args.environment)
 
 
 def _safe(observer: Any) -> Any:

@@ -59,6 +59,7 @@ def train(
     policy_interval: int = 100,
     on_nonfinite_loss: str = "log",
     compile: bool | None = None,
+    xla: bool = False,
     progress: bool | None = None,
 ) -> TrainSummary:
     """Trains a bandit agent for `training_loops` loops.
@@ -105,7 +106,13 @@ def train(
         many, and always after the last one.
       on_nonfinite_loss: 'log' goes on when the loss is NaN or infinite; 'raise'
         raises NonFiniteLossError after logging it, and saves no checkpoint of it.
-      compile: whether the loop is compiled; None decides by the number of loops.
+      compile: whether driver run and train step are compiled. None decides by the
+        number of steps, and only for parts that are known to do the same then:
+        TF-Agents' own agents and environments, and any Python environment. True is
+        for agents and environments of yours that do without Python in between.
+        The log is the same, but for random numbers, which are others.
+      xla: whether XLA compiles the policy's action, which makes LinUCB twice as
+        fast. The last digits of its values may differ, and so may actions.
       progress: whether to show a progress bar; None: only on a terminal.
 
     Returns:

@@ -1,0 +1,81 @@
+"""The policy's action compiled by XLA, where that is possible.
+
+XLA fuses operations: for LinUCB, whose action is a long chain of small ones, that is
+more than twice as fast. Sums are then rounded in another order, so the last digits
+may differ, and with them, now and then, an action.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+# XLA draws these without regard to TensorFlow's seeds, anew in every process.
+_RANDOM = ("Random", "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal")
+
+
+class XlaAction:
+    """`policy.action`, by XLA if it can; else as it is, and the log says why."""
+
+    def __init__(self, policy: Any, environment: Any) -> None:
+        """Nothing is compiled before the first call."""
+        self._policy = policy
+        self._spec = _batched(environment.time_step_spec(), environment.batch_size)
+        self._state = policy.get_initial_state(environment.batch_size)
+        self._action: Any = None
+
+    def __call__(self, time_step: Any, policy_state: Any) -> Any:
+        """The `PolicyStep` for time steps of shape `[batch_size, ...]`."""
+        if self._action is None:
+            with tf.init_scope():
+                self._action = self._chosen()
+        return self._action(time_step, policy_state)
+
+    def _chosen(self) -> Any:
+        compiled = tf.function(self._policy.action, autograph=False, jit_compile=True)
+        obstacle = self._obstacle(compiled)
+        if obstacle is None:
+            return compiled
+        logging.warning(
+            "xla=True: the action of %s is compiled without XLA, because %s.",
+            type(self._policy).__name__,
+            obstacle,
+        )
+        return self._policy.action
+
+    def _obstacle(self, compiled: Any) -> str | None:
+        """Why XLA can't do it. Nothing is run to find out."""
+        given = (self._spec, self._state)
+        try:
+            concrete = compiled.get_concrete_function(*given)
+            drawn = _random_operations(concrete.graph)
+            if drawn:
+                return f"it draws random numbers ({', '.join(drawn)})"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # Without a device named TensorFlow draws a random number itself.
+                compiled.experimental_get_compiler_ir(*given)(
+                    stage="hlo", device_name=tf.constant(0.0).device
+                )
+        except (tf.errors.OpError, ValueError, TypeError, NotImplementedError) as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            return lines[0].rstrip(".")
+        return None
+
+
+def _batched(spec: Any, batch_size: int) -> Any:
+    return tf.nest.map_structure(
+        lambda s: tf.TensorSpec([batch_size, *s.shape], s.dtype, s.name), spec
+    )
+
+
+def _random_operations(graph: Any) -> list[str]:
+    """Kinds of stateful random operations in a graph and the functions it calls."""
+    definition = graph.as_graph_def()
+    nodes = [*definition.node]
+    for function in definition.library.function:
+        nodes.extend(function.node_def)
+    return sorted({node.op for node in nodes if node.op.startswith(_RANDOM)})
