@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from trainer import found, storage
+from trainer import found, storage, traced_checkpoint
 
 AGENT = "agent"
 STEP = "step"
@@ -109,7 +109,8 @@ def restore_and_get_checkpoint_manager(
     trackables |= {AGENT: agent, STEP: step_metric}
     if progress is not None:
         trackables[PROGRESS] = progress
-    checkpoint = tf.train.Checkpoint(**trackables)
+    constant = () if progress is None else (progress.description,)
+    checkpoint = traced_checkpoint.TracedCheckpoint(constant, **trackables)
     latest = found.latest_readable(root_dir)
     if latest is None:
         logging.info("Did not find a pre-existing checkpoint. Starting from scratch.")
