@@ -5,7 +5,7 @@ ENV_221 := .venv-tf221
 ENV_LINT := .venv-lint
 PYTEST_ARGS ?= -q -n 2
 
-.PHONY: demo test test-matrix test-tf221 lint format bench lock dist clean help
+.PHONY: demo test test-matrix test-tf221 faults lint format bench lock dist clean help
 
 help:  ## show this help
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -20,6 +20,9 @@ test-matrix: test test-tf221  ## run the tests at both ends: TensorFlow 2.15 and
 
 test-tf221: $(ENV_221)/.installed  ## run the tests with TensorFlow 2.21
 	$(ENV_221)/bin/python -m pytest $(PYTEST_ARGS)
+
+faults: $(ENV)/.installed  ## plant 21 faults into the trainer, one by one; all must be caught
+	$(ENV)/bin/python scripts/planted_faults.py
 
 lint: $(ENV)/.installed $(ENV_LINT)/.installed  ## style and types
 	$(ENV_LINT)/bin/ruff check .

@@ -22,13 +22,18 @@ STEPS = 4
 class Watched(bandit_replay_buffer.BanditReplayBuffer):
     """A replay buffer that notes how full it was when it was cleared."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.frames_at_clear: list[int] = []
+    frames_at_clear: list[int]
 
     def clear(self) -> Any:
         self.frames_at_clear.append(int(self.num_frames()))
         return super().clear()
+
+
+def watched(buffer: Any) -> Watched:
+    """Makes the trainer's own buffer a watched one."""
+    buffer.__class__ = Watched
+    buffer.frames_at_clear = []
+    return buffer
 
 
 @dataclasses.dataclass
@@ -41,7 +46,7 @@ class Run:
     timeline: Timeline
     environment: FakeEnvironment
     agent: CountingAgent
-    buffers: list[Watched]
+    buffers: list[Any]
 
     def driver_runs(self, steps: int) -> list[list[tuple[int, ...]]]:
         """Serial numbers by driver run: for each step those of all rows."""
@@ -62,20 +67,23 @@ def run(
     batch_size: int = BATCH_SIZE,
     environment: Any = None,
     agent: Any = None,
+    watch: bool = True,
     **more: Any,
 ) -> Run:
-    """Calls `trainer.train` with fakes; `more` goes to it as it is."""
+    """Calls `trainer.train` with fakes; `more` goes to it as it is.
+
+    A watched buffer is a subclass, which a compiled loop reads in another way.
+    """
     timeline = Timeline()
     if environment is None:
         environment = FakeEnvironment(batch_size=batch_size, timeline=timeline)
     if agent is None:
         agent = CountingAgent(environment, timeline=timeline)
-    buffers: list[Watched] = []
+    buffers: list[Any] = []
 
-    def buffer(spec: Any, batch_size: int, steps: int, runs: int) -> Watched:
-        buffers.append(
-            Watched(data_spec=spec, batch_size=batch_size, max_length=steps * runs)
-        )
+    def buffer(*sizes: Any) -> Any:
+        made = trainer.get_replay_buffer(*sizes)
+        buffers.append(watched(made) if watch else made)
         return buffers[-1]
 
     more.setdefault("get_replay_buffer_fn", buffer)

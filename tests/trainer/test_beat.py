@@ -9,7 +9,14 @@ from tests.trainer.runs import BATCH_SIZE, METRICS, STEPS
 
 LOOPS = (0, 1, 3)
 RUNS = (1, 2, 5, None)
-GRID = [(loops, a) for loops in LOOPS for a in RUNS]
+MODES = {
+    "eager": {"compile": False},
+    "compiled": {"compile": True, "watch": False},
+    "compiled-watched": {"compile": True},
+}
+EAGER = [(loops, a, "eager") for loops in LOOPS for a in RUNS]
+COMPILED = [(3, a, mode) for a in (1, 2, 5) for mode in list(MODES)[1:]]
+GRID = EAGER + COMPILED
 
 
 @pytest.fixture(scope="module")
@@ -17,21 +24,24 @@ def grid(tmp_path_factory):
     """Runs each point of the grid once; the tests look at it from all sides."""
     done = {}
 
-    def get(loops, a):
-        if (loops, a) not in done:
+    def get(*point):
+        if point not in done:
+            loops, a, mode = point
             root_dir = tmp_path_factory.mktemp("run")
             extra = runs.extra_metric()
-            done[loops, a] = runs.run(root_dir, loops, a, additional_metrics=[extra])
-        return done[loops, a]
+            done[point] = runs.run(
+                root_dir, loops, a, additional_metrics=[extra], **MODES[mode]
+            )
+        return done[point]
 
     return get
 
 
-@pytest.fixture(params=GRID, ids=lambda point: f"{point[0]}-loops-A-{point[1]}")
+@pytest.fixture(params=GRID, ids=lambda p: f"{p[0]}-loops-A-{p[1]}-{p[2]}")
 def point(request, grid):
     """A run with its number of loops and of driver runs in each."""
-    loops, a = request.param
-    return grid(loops, a), loops, a or 1
+    loops, a, mode = request.param
+    return grid(loops, a, mode), loops, a or 1
 
 
 @pytest.mark.parametrize("name", [*METRICS, "Extra", "loss"])
@@ -67,7 +77,8 @@ def test_the_buffer_is_sized_for_one_loop_full_before_and_empty_after(point):
     (buffer,) = run.buffers
     capacity = STEPS * a * BATCH_SIZE
     assert int(buffer.capacity) == capacity
-    assert buffer.frames_at_clear == [capacity] * loops
+    if isinstance(buffer, runs.Watched):
+        assert buffer.frames_at_clear == [capacity] * loops
     assert int(buffer.num_frames()) == 0
 
 
