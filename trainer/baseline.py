@@ -12,18 +12,13 @@ from trainer.recent import RecentMean
 INTERACTIONS = 5000
 
 
-def random_reference(problem: Problem, interactions: int = INTERACTIONS) -> Reference:
-    """The random policy's mean reward and regret: exact if known, else measured.
+def measure_random(problem: Problem, interactions: int = INTERACTIONS) -> Reference:
+    """The random policy's mean reward and regret on `problem`.
 
     Args:
       problem: measuring acts on its environment, so pass one of its own.
       interactions: how many to measure over, rounded up to whole batches.
     """
-    return problem.random or measure_random(problem, interactions)
-
-
-def measure_random(problem: Problem, interactions: int = INTERACTIONS) -> Reference:
-    """Runs the random policy on `problem` and takes the means."""
     environment = problem.environment
     steps = -(-interactions // environment.batch_size) * environment.batch_size
     rewards = RecentMean("rewards", lambda t: t.reward, steps)

@@ -72,7 +72,6 @@ def find(settings: Settings, given: Collection[str]) -> Run:
     Raises:
       UsageError: the directory cannot be used, or holds another run.
     """
-    settings = _with_absolute_path(settings)
     path = _directory(settings)
     continued = tf.train.latest_checkpoint(os.fspath(path)) is not None
     record = _record(path) if continued else {}
@@ -80,6 +79,7 @@ def find(settings: Settings, given: Collection[str]) -> Run:
         if name in record:
             settings = _completed(settings, name, record[name], name in given)
     check(settings)
+    settings = _with_absolute_path(settings)
     digest = _digest(settings.data_path)
     if continued and digest != record["data_digest"]:
         raise UsageError(
@@ -132,6 +132,8 @@ def _record(path: Path) -> dict[str, Any]:
 
 def _completed(settings: Settings, name: str, kept: Any, given: bool) -> Settings:
     now = getattr(settings, name)
+    if name == "data_path" and now:
+        now = os.path.abspath(now)
     if given and name in _IDENTITY and now != kept:
         raise UsageError(
             f"flag --{name}={now}: the run in {settings.root_dir} has {kept}; "

@@ -45,10 +45,8 @@ class _Whole(flags.IntegerParser):
         try:
             return super().parse(argument)
         except (TypeError, ValueError):
-            most = f"{self.upper_bound:,}".replace(",", "_")
-            raise ValueError(
-                f"allowed are whole numbers from {self.lower_bound} to {most}"
-            ) from None
+            bounds = f"{self.lower_bound} to {self.upper_bound}"
+            raise ValueError(f"allowed are whole numbers from {bounds}") from None
 
 
 def _define_whole(name: str, most: int, help_text: str, least: int = 1) -> None:
@@ -152,13 +150,16 @@ def parse(argv: Sequence[str], values: Any = flags.FLAGS) -> tuple[Settings, set
     Raises:
       UsageError: a flag or value is not allowed.
     """
+    names = [field.name for field in dataclasses.fields(Settings)]
+    for name in (*names, "verbosity"):
+        if name in values:
+            values[name].unparse()  # What an earlier call in this process said.
     try:
         rest = values(list(argv))
     except flags.Error as error:
         raise UsageError(_one_line(error)) from error
     if len(rest) > 1:
         raise UsageError(f"{rest[1]!r} is no flag; flags begin with --")
-    names = [field.name for field in dataclasses.fields(Settings)]
     settings = Settings(**{name: values[name].value for name in names})
     return settings, {name for name in names if values[name].present}
 
@@ -172,12 +173,11 @@ def _one_line(error: Exception) -> str:
 
 def check(settings: Settings) -> None:
     """Checks what one flag alone cannot tell. Raises UsageError."""
-    given = [name for name in ("data_path", "label_column") if getattr(settings, name)]
-    for name in given:
-        if settings.environment != problems.CSV:
+    for name in ("data_path", "label_column"):
+        value = getattr(settings, name)
+        if value and settings.environment != problems.CSV:
             raise UsageError(
-                f"flag --{name}={getattr(settings, name)}: allowed only with "
-                f"--environment={problems.CSV}"
+                f"flag --{name}={value}: allowed only with --environment={problems.CSV}"
             )
-    if settings.environment == problems.CSV and "data_path" not in given:
+    if settings.environment == problems.CSV and not settings.data_path:
         raise UsageError("flag --data_path: needed with --environment=csv")

@@ -28,9 +28,11 @@ def write_to(path: str | os.PathLike[str], append: bool, show: bool) -> Iterator
     absl_logger = absl_logging.get_absl_logger()
     file = logging.FileHandler(path, mode="a" if append else "w", encoding="utf-8")
     file.setFormatter(absl_logging.PythonFormatter())
-    level = absl_logger.level
+    # Not by the logger's own level: TensorFlow, when it saves a policy, sets absl's
+    # verbosity for a moment and puts back what absl knows of.
+    before = absl_logging.get_verbosity(), absl_logger.level
     absl_logger.addHandler(file)
-    absl_logger.setLevel(min(level or logging.INFO, logging.INFO))
+    absl_logging.set_verbosity(max(before[0], absl_logging.INFO))
     with contextlib.ExitStack() as stack:
         if not show:
             stack.enter_context(_quiet())
@@ -38,7 +40,8 @@ def write_to(path: str | os.PathLike[str], append: bool, show: bool) -> Iterator
             yield
         finally:
             absl_logger.removeHandler(file)
-            absl_logger.setLevel(level)
+            absl_logging.set_verbosity(before[0])
+            absl_logger.setLevel(before[1])
             file.close()
 
 
