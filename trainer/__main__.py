@@ -10,6 +10,7 @@ a table tells how well the agent does beside a random policy, and what to type n
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -55,7 +56,7 @@ def run(settings: Settings, given: Collection[str]) -> int:
         result = _train(this_run, problem, agent)
     except KeyboardInterrupt:
         _, command = next(summary.next_commands(this_run))
-        print(f"\nStopped. To go on: {' '.join(command)}", file=sys.stderr)
+        print(f"\nStopped. To go on: {shlex.join(command)}", file=sys.stderr)
         return _INTERRUPTED
     seconds = time.monotonic() - start
     chance = problem.random or baseline.measure_random(make_problem(this_run.settings))

@@ -45,7 +45,7 @@ def show(outcome: Outcome, console: rich.console.Console) -> None:
     """Prints figures, places and next commands."""
     console.print()
     console.print(_table(outcome))
-    for line in (*_notes(outcome), "", *_places(outcome), "", *_next(outcome.run)):
+    for line in (*_notes(outcome), "", *_places(outcome), "", *next_lines(outcome.run)):
         # As it is: a path must not be broken into lines or coloured in parts.
         console.print(line, soft_wrap=True, markup=False, highlight=False)
 
@@ -101,7 +101,8 @@ def _places(outcome: Outcome) -> Iterator[str]:
     yield f"Log lines     {root / TRAIN_LOG}"
 
 
-def _next(run: Run) -> Iterator[str]:
+def next_lines(run: Run) -> Iterator[str]:
+    """What can be typed now, ready to be copied to a shell."""
     yield "Next:"
     for purpose, command in next_commands(run):
         yield f"  {shlex.join(command)}  # {purpose}"
@@ -110,30 +111,37 @@ def _next(run: Run) -> Iterator[str]:
 def next_commands(run: Run) -> Iterator[tuple[str, list[str]]]:
     """What can be typed now, with its purpose; only what is installed."""
     root = os.fspath(run.path)
-    yield "train on", [*python(), "-m", "trainer", f"--root_dir={root}"]
-    if importlib.util.find_spec("tensorboard"):
-        board = [*python(), "-m", "tensorboard.main", f"--logdir={root}"]
-        yield "see the curves", _script("tensorboard", [f"--logdir={root}"]) or board
-    if onbeat := _script("onbeat", ["describe", os.path.join(root, TRAIN_LOG)]):
-        yield "see what was logged when", onbeat
+    yield "train on", [*_python(), "-m", "trainer", f"--root_dir={root}"]
+    if board := _installed("tensorboard", "tensorboard", "main"):
+        yield "see the curves", [*board, f"--logdir={root}"]
+    if onbeat := _installed("onbeat", "testing", "cadence"):
+        yield "see what was logged when", [*onbeat, "describe", f"{root}/{TRAIN_LOG}"]
 
 
-def python() -> list[str]:
+def _installed(script: str, package: str, module: str) -> list[str] | None:
+    """How to call a command: by its script, or else as a module; None: not there."""
+    beside = Path(sys.executable).with_name(script)
+    found = shutil.which(script)
+    if found and (not beside.exists() or os.path.samefile(found, beside)):
+        return [script]
+    if beside.exists():
+        return [_short(beside)]
+    # Looked for without an import: neither belongs to this package.
+    spec = importlib.util.find_spec(package)
+    places = (spec and spec.submodule_search_locations) or []
+    names = (f"{module}.py", f"{module}/__main__.py")
+    if any(Path(place, name).exists() for place in places for name in names):
+        return [*_python(), "-m", f"{package}.{module}"]
+    return None
+
+
+def _python() -> list[str]:
     """How to call this very interpreter from the present directory."""
     found = shutil.which("python")
-    if found and os.path.samefile(found, sys.executable):
+    # Not by `samefile`: an environment's python links to the one it was made with.
+    if found and os.path.abspath(found) == os.path.abspath(sys.executable):
         return ["python"]
     return [_short(sys.executable)]
-
-
-def _script(name: str, arguments: list[str]) -> list[str] | None:
-    """The installed command `name`: by its name alone where the shell finds it."""
-    beside = Path(sys.executable).parent / name
-    found = shutil.which(name)
-    if beside.exists():
-        same = found and os.path.samefile(found, beside)
-        return [name if same else _short(beside), *arguments]
-    return [name, *arguments] if found else None
 
 
 def _short(path: str | os.PathLike[str]) -> str:
