@@ -104,7 +104,10 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
 
     def _step(self, time_step: Any, policy_state: Any) -> tuple[Any, Any]:
         action_step = self._action(time_step, policy_state)
-        next_time_step = self.env.step(action_step.action)
+        # A policy may take no notice of the time step; the environment must not step
+        # before it has shown it.
+        action = _after(tf.nest.flatten(time_step), action_step.action)
+        next_time_step = self.env.step(action)
         # The time step that ends one episode of a bandit begins the next one.
         first = tf.fill(tf.shape(time_step.discount), ts.StepType.FIRST)
         time_step = time_step._replace(step_type=first)
@@ -144,9 +147,9 @@ def _last_operation() -> Any:
 
 
 def _after(operations: Sequence[Any], tensors: Any) -> Any:
-    """`tensors`, but only after the operations."""
+    """`tensors`, but in a graph only after the operations."""
     operations = [operation for operation in operations if operation is not None]
-    if not operations:
+    if tf.executing_eagerly() or not operations:
         return tensors
     with tf.control_dependencies(operations):
         return tf.nest.map_structure(tf.identity, tensors)

@@ -14,6 +14,8 @@ from tf_agents.drivers import dynamic_step_driver
 from tf_agents.environments import tf_py_environment
 from tf_agents.metrics import tf_metric
 
+# TF-Agents' classes, and those of this package.
+_TRUSTED = ("tf_agents.", f"{__name__.rpartition('.')[0]}.")
 _Uniform = bandit_replay_buffer.BanditReplayBuffer
 
 
@@ -76,7 +78,7 @@ def is_plain_add_batch(observer: Any) -> bool:
 
 def _foreign(what: str, thing: Any, methods: tuple[str, ...]) -> str | None:
     kind = type(thing)
-    if not _is_tf_agents(kind):
+    if not _is_trusted(kind):
         return f"{what} {kind.__name__} is not of TF-Agents"
     return _changed(what, thing, methods)
 
@@ -85,11 +87,11 @@ def _changed(what: str, thing: Any, methods: tuple[str, ...]) -> str | None:
     """Why `thing` is not what its class says: somebody replaced a method."""
     for name in methods:
         method = getattr(type(thing), name, None)
-        if name in vars(thing) or (method and not _is_tf_agents(method)):
+        if name in vars(thing) or (method and not _is_trusted(method)):
             return f"{name} of {what} {type(thing).__name__} was replaced"
     return None
 
 
-def _is_tf_agents(thing: Any) -> bool:
+def _is_trusted(thing: Any) -> bool:
     module = getattr(thing, "__module__", None)
-    return isinstance(module, str) and module.startswith("tf_agents.")
+    return isinstance(module, str) and module.startswith(_TRUSTED)
