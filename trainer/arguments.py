@@ -97,11 +97,15 @@ def check_metric_names(names: Sequence[str]) -> None:
                 "unique names, also beside the default metrics; pass name=... to one."
             )
         # A metric is saved as an attribute of the checkpoint under its name.
-        if name in RESERVED_METRIC_NAMES or hasattr(tf.train.Checkpoint, name):
+        if (
+            name in RESERVED_METRIC_NAMES
+            or name.startswith("onbeat_")
+            or hasattr(tf.train.Checkpoint, name)
+        ):
             raise ValueError(
                 f"additional_metrics: a metric is called {name!r}. Allowed: any name "
-                f"but {', '.join(sorted(RESERVED_METRIC_NAMES))} and the methods of "
-                "tf.train.Checkpoint; pass name=... to it."
+                f"but {', '.join(sorted(RESERVED_METRIC_NAMES))}, onbeat_... and the "
+                "methods of tf.train.Checkpoint; pass name=... to it."
             )
 
 
@@ -137,6 +141,9 @@ def _root_dir(value: Any) -> str:
     path = os.fspath(value)
     if not isinstance(path, str) or not path:
         raise ValueError(_message("root_dir", value, "the path of a directory"))
+    if any(character in path for character in "*?[]\\"):
+        allowed = "a path without * ? [ ] \\, with which TensorFlow can't restore"
+        raise ValueError(_message("root_dir", value, allowed))
     if tf.io.gfile.exists(path) and not tf.io.gfile.isdir(path):
         raise ValueError(_message("root_dir", value, "a directory; this is a file"))
     return path

@@ -9,12 +9,14 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 from tensorflow.core.protobuf import trackable_object_graph_pb2
+from tf_agents.metrics import tf_metrics
 
 from trainer import found, storage, traced_checkpoint
 
 AGENT = "agent"
 STEP = "step"
 PROGRESS = "onbeat"
+RECENT = f"{PROGRESS}_"  # Starts the name of what a metric averages.
 _DESCRIPTION_KEY = f"{PROGRESS}/description/.ATTRIBUTES/py_state"
 _GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _UNCHANGED = "All checkpoints are as they were."
@@ -106,6 +108,7 @@ def restore_and_get_checkpoint_manager(
       StorageError: `root_dir` can't be written, which a fall-back has to.
     """
     trackables = {metric.name: metric for metric in metrics}
+    trackables |= _recent(metrics)
     trackables |= {AGENT: agent, STEP: step_metric}
     if progress is not None:
         trackables[PROGRESS] = progress
@@ -121,6 +124,25 @@ def restore_and_get_checkpoint_manager(
         with storage.writing("The state of checkpoints", root_dir, lambda: _UNCHANGED):
             found.declare(root_dir, latest)
     return tf.train.CheckpointManager(checkpoint, root_dir, max_to_keep=max_to_keep)
+
+
+def _recent(metrics: Sequence[Any]) -> dict[str, Any]:
+    """What averages are taken of, by name in the checkpoint.
+
+    TF-Agents keeps it in objects that TensorFlow does not look into: without this an
+    average starts anew with each process.
+    """
+    found_in: dict[str, Any] = {}
+    for metric in metrics:
+        deques = {
+            f"{name}_{index}": {"head": leaf._head, "buffer": leaf._buffer}
+            for name, value in sorted(vars(metric).items())
+            for index, leaf in enumerate(tf.nest.flatten(value))
+            if isinstance(leaf, tf_metrics.TFDeque)
+        }
+        if deques:
+            found_in[f"{RECENT}{metric.name}"] = tf.train.Checkpoint(**deques)
+    return found_in
 
 
 def save(manager: tf.train.CheckpointManager, number: int) -> None:
@@ -198,12 +220,15 @@ def _saved_names(reader: Any) -> set[str]:
 
 
 def _warn_of_changed_metrics(path: str, saved: set[str], now: set[str]) -> None:
-    own = {AGENT, STEP, PROGRESS, "save_counter"}
-    for name in sorted(now - saved - own):
+    def metrics(names: set[str]) -> list[str]:
+        own = {AGENT, STEP, PROGRESS, "save_counter"}
+        return sorted(n for n in names - own if not n.startswith(RECENT))
+
+    for name in metrics(now - saved):
         logging.warning(
             "Metric %s is not in checkpoint %s. It starts from scratch.", name, path
         )
-    for name in sorted(saved - now - own):
+    for name in metrics(saved - now):
         logging.warning(
             "Metric %s of checkpoint %s is not among this run's. Its value will be "
             "lost with the next checkpoint.",
