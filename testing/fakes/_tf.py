@@ -12,11 +12,15 @@ import sys
 from typing import Any
 
 __all__ = [
+    "array_spec",
     "bandit_tf_environment",
+    "bernoulli_py_environment",
     "driver",
+    "dynamic_step_driver",
     "nest_utils",
     "policy_saver",
     "policy_step",
+    "py_environment",
     "replay_buffer",
     "tensor_spec",
     "tf",
@@ -24,6 +28,7 @@ __all__ = [
     "tf_environment",
     "tf_metric",
     "tf_policy",
+    "tf_py_environment",
     "tfp",
     "time_step",
     "trajectory",
@@ -73,13 +78,20 @@ check_keras(tf)
 try:
     import tensorflow_probability as tfp
     from tf_agents.agents import tf_agent
-    from tf_agents.bandits.environments import bandit_tf_environment
-    from tf_agents.drivers import driver
-    from tf_agents.environments import tf_environment
+    from tf_agents.bandits.environments import (
+        bandit_tf_environment,
+        bernoulli_py_environment,
+    )
+    from tf_agents.drivers import driver, dynamic_step_driver
+    from tf_agents.environments import (
+        py_environment,
+        tf_environment,
+        tf_py_environment,
+    )
     from tf_agents.metrics import tf_metric
     from tf_agents.policies import policy_saver, tf_policy
     from tf_agents.replay_buffers import replay_buffer
-    from tf_agents.specs import tensor_spec
+    from tf_agents.specs import array_spec, tensor_spec
     from tf_agents.trajectories import policy_step, time_step, trajectory
     from tf_agents.utils import nest_utils
 except ModuleNotFoundError as missing:

@@ -8,8 +8,8 @@ from typing import Any
 
 from testing.fakes._calls import Core, Recording, call_python
 from testing.fakes._tf import (
-    bandit_tf_environment,
     driver,
+    dynamic_step_driver,
     tf,
     time_step,
     trajectory,
@@ -120,17 +120,24 @@ class CountingDriver(driver.Driver, Recording):
         action_step = self.policy.action(now, policy_state)
         later = self.env.step(action_step.action)
         self._reach("inside")
-        if isinstance(self.env, bandit_tf_environment.BanditTFEnvironment):
+        if dynamic_step_driver.is_bandit_env(self.env):
             # A bandit's episode is one step long, so each step opens one.
             first = tf.fill(tf.shape(now.step_type), time_step.StepType.FIRST)
             now = now._replace(step_type=first)
         experience = trajectory.from_transition(now, action_step, later)
+        self._tell(experience, (now, action_step, later))
+        counter += self._counted(experience)
+        return [counter, later, action_step.state]
+
+    def _tell(self, experience: Any, transition: Any) -> None:
         for observer in self.observers:
             observer(experience)
         for observer in self.transition_observers:
-            observer((now, action_step, later))
-        counter += tf.cast(~experience.is_boundary(), tf.int32)
-        return [counter, later, action_step.state]
+            observer(transition)
+
+    def _counted(self, experience: Any) -> Any:
+        """Per row 1, or 0 for the step between two episodes."""
+        return tf.cast(~experience.is_boundary(), tf.int32)
 
     def _reach(self, when: str) -> None:
         """Stops at a point of the fault plan, if there is one."""

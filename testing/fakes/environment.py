@@ -180,6 +180,11 @@ class _World(Core):
             return self._seen() if self.current else self.reset()
 
     def step(self, actions: Any) -> tuple[Any, ...]:
+        if actions.shape != (self.batch_size,):
+            raise ValueError(
+                f"actions have shape {actions.shape}. Allowed: ({self.batch_size},), "
+                f"one action per row."
+            )
         with self.lock:
             if not self.current:
                 self.reset()
