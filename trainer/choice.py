@@ -71,11 +71,7 @@ def choose(
             reason=f"compile=None: eager, because {work} driver and train steps are "
             f"fewer than {WORTHWHILE_STEPS}; tracing would take longer",
         )
-    no_collect = (
-        no_collect
-        or graph_safe.unsafe_policy(driver.policy)
-        or graph_safe.unsafe_environment(driver.env)
-    )
+    no_collect = no_collect or graph_safe.unsafe_acting(driver)
     no_train = graph_safe.unsafe_agent(agent)
     return Choice(
         collect=no_collect is None,

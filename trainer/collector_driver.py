@@ -10,10 +10,8 @@ import tensorflow as tf
 from tf_agents.drivers import driver
 
 from trainer import collectors
+from trainer import driver as driver_lib
 from trainer.pool import Pool
-
-# More steps than this are looped over in a graph; fewer are laid out one by one.
-_UNROLLED_STEPS = 4
 
 
 class CollectorDriver(driver.Driver):
@@ -21,14 +19,17 @@ class CollectorDriver(driver.Driver):
 
     The first run of a loop sends the policy's variables to the collectors and asks
     for all runs of the loop; run `j` then waits for the j-th one and shows its steps
-    to the observers, as the driver that made it would have. Works eagerly and in a
-    `tf.function`.
+    to the observers, as the driver that made it would have. In a `tf.function` it
+    shows the run that `prepare` has waited for, since a graph can't wait.
 
     Attributes:
+      acts_elsewhere: True: policy and environment are not called in this process.
       interactions: how many came back, summed over environments.
       bytes_sent: of policy variables, once for each loop.
       bytes_received: of experience.
     """
+
+    acts_elsewhere = True
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class CollectorDriver(driver.Driver):
           runs: driver runs of one training loop.
         """
         super().__init__(env, agent.collect_policy, observers)
+        self._watchers = [driver_lib.Watcher(observer) for observer in observers]
         self._variables = collectors.policy_variables(agent)
         self._spec = agent.collect_policy.trajectory_spec
         self._shapes = [
@@ -58,6 +60,7 @@ class CollectorDriver(driver.Driver):
             for spec in tf.nest.flatten(self._spec)
         ]
         self._dtypes = [spec.dtype for spec in tf.nest.flatten(self._spec)]
+        self._staged: list[tf.Variable] = []
         self._pool = pool
         self._steps = steps
         self._runs = runs
@@ -79,11 +82,12 @@ class CollectorDriver(driver.Driver):
 
         Raises:
           CollectorError: see `Pool.result`.
+          RuntimeError: it is built into a graph without `prepare`.
         """
         if not (time_step is policy_state is maximum_iterations is None):
             raise ValueError("run() of collectors takes no arguments.")
         experience = tf.nest.pack_sequence_as(self._spec, self._fetched())
-        if tf.executing_eagerly() or self._steps <= _UNROLLED_STEPS:
+        if tf.executing_eagerly() or self._steps <= driver_lib.UNROLLED_STEPS:
             for step in range(self._steps):
                 self._show(experience, step)
         else:
@@ -96,22 +100,34 @@ class CollectorDriver(driver.Driver):
         return None, ()
 
     def _show(self, experience: Any, step: Any) -> Any:
+        """Shows a step to the observers; returns its number once they have seen it."""
         trajectory = tf.nest.map_structure(lambda t: t[:, step], experience)
-        for observer in self._observers:
-            observer(trajectory)
-        return step
+        seen = [watcher(trajectory) for watcher in self._watchers]
+        return driver_lib.after(seen, step)
+
+    def prepare(self) -> None:
+        """Waits for the next run, to be shown by a graph. Raises as `run` does."""
+        arrays = self._fetch()
+        if not self._staged:
+            with tf.init_scope():
+                self._staged = [tf.Variable(a, trainable=False) for a in arrays]
+            return
+        for variable, array in zip(self._staged, arrays, strict=True):
+            variable.assign(array)
 
     def _fetched(self) -> list[Any]:
         if tf.executing_eagerly():
             arrays = zip(self._fetch(), self._dtypes, strict=True)
             return [tf.convert_to_tensor(array, dtype) for array, dtype in arrays]
-        tensors = tf.numpy_function(self._fetch, [], self._dtypes)
-        for tensor, shape in zip(tensors, self._shapes, strict=True):
-            tensor.set_shape(shape)
-        return list(tensors)
+        if not self._staged:
+            raise RuntimeError(
+                "The driver of collectors can't wait within a tf.function. Call its "
+                "prepare() before each run, or run it eagerly."
+            )
+        return [variable.read_value() for variable in self._staged]
 
     def _fetch(self) -> list[Any]:
-        """The experience of the next run; called once a run, also by a graph."""
+        """Waits for the next run and returns its experience."""
         if self._next == 0:
             values = [variable.numpy() for variable in self._variables]
             self.bytes_sent += _size(values)

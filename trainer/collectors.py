@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tf_agents.drivers import dynamic_step_driver
 
-from trainer import replay
+from trainer import choice, compiled, parts, replay
+from trainer.arguments import Arguments
 
 # Shape and dtype of each variable, to see that two policies are the same.
 Signature = tuple[tuple[tuple[int, ...], str], ...]
@@ -31,19 +31,19 @@ class Recipe:
     Attributes:
       agent_fn: makes the agent; called with the environment.
       environment_fn: makes the environment; see `make_environment`.
-      steps: steps of one driver run in each environment.
+      args: of the learner, without what only the learner uses.
+      share: driver runs of a loop that one collector makes.
       signature: of the learner's policy.
       seed: collector `c` seeds all random numbers with `seed + c`; None: it does not.
-      compile: whether driver runs are compiled; None: they are.
       threads: TensorFlow's threads; None leaves the number to TensorFlow.
     """
 
     agent_fn: Callable[[Any], Any]
     environment_fn: Callable[..., Any]
-    steps: int
+    args: Arguments
+    share: int
     signature: Signature
     seed: int | None = None
-    compile: bool | None = None
     threads: int | None = None
 
 
@@ -111,6 +111,8 @@ class Collector:
         self._number = number
         self._version = -1
         self._environment: Any = None
+        self._variables: list[tf.Variable] = []
+        self._drive: Callable[[], list[tf.Tensor]] = list
 
     def set_up(self, recipe: Recipe) -> Ready | Failure:
         """Makes agent and environment."""
@@ -132,9 +134,7 @@ class Collector:
                 for variable, value in zip(self._variables, values, strict=True):
                     variable.assign(value)
                 self._version = version
-            self._buffer.clear()
-            self._drive()
-            return Collected(version, self._gathered())
+            return Collected(version, tuple(t.numpy() for t in self._drive()))
         except Exception as error:
             return Failure.of(error)
 
@@ -153,22 +153,25 @@ class Collector:
         agent = recipe.agent_fn(environment)
         self._variables = policy_variables(agent)
         _check_same(recipe.signature, signature(self._variables))
-        spec = agent.collect_policy.trajectory_spec
-        self._buffer = replay.get_replay_buffer(
-            spec, environment.batch_size, recipe.steps
-        )
-        driver = dynamic_step_driver.DynamicStepDriver(
-            env=environment,
-            policy=agent.collect_policy,
-            num_steps=recipe.steps * environment.batch_size,
-            observers=[self._buffer.add_batch],
-        )
-        compiled = recipe.compile is None or recipe.compile
-        self._drive = tf.function(driver.run) if compiled else driver.run
-        self._gather = tf.function(self._buffer._gather_all)
+        args = dataclasses.replace(recipe.args, agent=agent, environment=environment)
+        self._drive = _drive(args, recipe.share)
 
-    def _gathered(self) -> tuple[Any, ...]:
-        return tuple(tensor.numpy() for tensor in tf.nest.flatten(self._gather()))
+
+def _drive(args: Arguments, share: int) -> Callable[[], list[tf.Tensor]]:
+    """A driver run; returns its experience, flat, each `[batch_size, steps, ...]`."""
+    steps, batch_size = args.steps_per_loop, args.environment.batch_size
+    spec = args.agent.collect_policy.trajectory_spec
+    buffer = replay.get_replay_buffer(spec, batch_size, steps)
+    driver = parts.driver(args, buffer, [])
+    reader = replay.GraphReader(buffer, batch_size, steps, 1)
+
+    def drive() -> list[tf.Tensor]:
+        driver.run()
+        return list(tf.nest.flatten(reader.experience(tf.constant(0, tf.int64))))
+
+    size = (args.training_loops, steps, share)
+    chosen = choice.choose(args.compile, driver, args.agent, *size)
+    return compiled.Compiled(drive) if chosen.collect else drive
 
 
 def make_environment(environment_fn: Callable[..., Any], collector: int) -> Any:

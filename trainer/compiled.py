@@ -49,6 +49,8 @@ class Collector:
     def __init__(self, driver: Any, also: Callable[[], Any] | None = None) -> None:
         """`also` is computed after each driver run; its value goes to `extra`."""
         self._driver = driver
+        # For drivers that have to wait for something, which a graph can't.
+        self._prepare = getattr(driver, "prepare", lambda: None)
         self._also = also or (lambda: ())
         self._metrics: tuple[Any, ...] = ()
         self._inside: list[Any] = []
@@ -71,6 +73,7 @@ class Collector:
           The metrics with their values.
         """
         self._watch(tuple(metrics))
+        self._prepare()
         values, self.extra = self._run(tf.constant(step, tf.int64))
         known = dict(zip(map(id, self._inside), values, strict=True))
         computed = [

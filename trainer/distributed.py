@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,7 @@ def train(
     policy_interval: int = 100,
     on_nonfinite_loss: str = "log",
     compile: bool | None = None,
+    xla: bool = False,
     progress: bool | None = None,
 ) -> TrainSummary:
     """Trains a bandit agent as `trainer.train` does, with runs collected in parallel.
@@ -93,7 +95,8 @@ def train(
       max_to_keep: see `trainer.train`.
       policy_interval: see `trainer.train`.
       on_nonfinite_loss: see `trainer.train`.
-      compile: see `trainer.train`. None compiles in the collectors.
+      compile: see `trainer.train`; in collectors as well.
+      xla: see `trainer.train`; in collectors.
       progress: see `trainer.train`.
 
     Returns:
@@ -141,10 +144,10 @@ def _train(
     recipe = collectors.Recipe(
         own["agent_fn"],
         own["environment_fn"],
-        args.steps_per_loop,
+        _for_collectors(args),
+        -(-args.async_steps_per_loop // size),
         collectors.signature(collectors.policy_variables(args.agent)),
         own["seed"],
-        args.compile,
         threads,
     )
     backend = ray_backend.RayBackend(session, recipe, cpus)
@@ -153,11 +156,24 @@ def _train(
         return run(args, pool)
 
 
+def _for_collectors(args: arguments_lib.Arguments) -> arguments_lib.Arguments:
+    """Without what stays here, much of which can't be sent."""
+    return dataclasses.replace(
+        args,
+        agent=None,
+        environment=None,
+        additional_metrics=(),
+        get_replay_buffer_fn=None,
+        get_training_loop_fn=None,
+        training_data_spec_transformation_fn=None,
+    )
+
+
 def run(args: arguments_lib.Arguments, pool: Pool) -> TrainSummary:
     """Trains with the collectors of `pool`, whatever they are."""
 
     def driver(args: Any, buffer: Any, metrics: list[Any]) -> CollectorDriver:
-        observers = [parts.add_batch(args, buffer), *metrics]
+        observers = parts.observers(args, buffer, metrics)
         size = args.steps_per_loop, args.async_steps_per_loop
         return CollectorDriver(args.environment, args.agent, observers, pool, *size)
 

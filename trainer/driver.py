@@ -64,7 +64,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
             )
         super().__init__(env, policy, observers, transition_observers, num_steps)
         self._action = action or policy.action
-        self._watchers = [_Watcher(observer) for observer in self._observers]
+        self._watchers = [Watcher(observer) for observer in self._observers]
 
     def _run(
         self,
@@ -106,7 +106,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         action_step = self._action(time_step, policy_state)
         # A policy may take no notice of the time step; the environment must not step
         # before it has shown it.
-        action = _after(tf.nest.flatten(time_step), action_step.action)
+        action = after(tf.nest.flatten(time_step), action_step.action)
         next_time_step = self.env.step(action)
         # The time step that ends one episode of a bandit begins the next one.
         first = tf.fill(tf.shape(time_step.discount), ts.StepType.FIRST)
@@ -116,10 +116,10 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         for observer in self._transition_observers:
             observer((time_step, action_step, next_time_step))
             seen.append(_last_operation())
-        return _after(seen, (next_time_step, action_step.state))
+        return after(seen, (next_time_step, action_step.state))
 
 
-class _Watcher:
+class Watcher:
     """Calls an observer; tells what has to be done before the next step."""
 
     def __init__(self, observer: Callable[..., Any]) -> None:
@@ -146,7 +146,7 @@ def _last_operation() -> Any:
     return tf.compat.v1.get_default_graph().get_operations()[-1]
 
 
-def _after(operations: Sequence[Any], tensors: Any) -> Any:
+def after(operations: Sequence[Any], tensors: Any) -> Any:
     """`tensors`, but in a graph only after the operations."""
     operations = [operation for operation in operations if operation is not None]
     if tf.executing_eagerly() or not operations:

@@ -28,7 +28,21 @@ def unsafe_driver(driver: Any) -> str | None:
     """Why the driver can't be compiled, or None if it can."""
     if isinstance(driver, dynamic_step_driver.DynamicStepDriver):
         return None
+    if _acts_elsewhere(driver):
+        return None
     return f"driver {type(driver).__name__} is no DynamicStepDriver"
+
+
+def unsafe_acting(driver: Any) -> str | None:
+    """Why its policy or environment are not known to be safe, or None if they are."""
+    if _acts_elsewhere(driver):
+        return None
+    return unsafe_policy(driver.policy) or unsafe_environment(driver.env)
+
+
+def _acts_elsewhere(driver: Any) -> bool:
+    """True if the driver calls neither policy nor environment, as with collectors."""
+    return bool(getattr(driver, "acts_elsewhere", False))
 
 
 def unsafe_policy(policy: Any) -> str | None:

@@ -60,6 +60,14 @@ def add_batch(args: arguments_lib.Arguments, buffer: Any) -> Callable[..., Any]:
     return lambda data: buffer.add_batch(transform(data))
 
 
+def observers(
+    args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]
+) -> list[Callable[..., Any]]:
+    """What a driver tells of each step: the buffer, then the metrics."""
+    fill = add_batch(args, buffer)
+    return [fill if args.compile else _safe(fill), *map(_safe, metrics)]
+
+
 def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
     """The driver of one run; it fills the buffer, then tells the metrics."""
     # Loops of the caller's get what TF-Agents' trainer gives them.
@@ -68,16 +76,12 @@ def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> An
     kind: Any = dynamic_step_driver.DynamicStepDriver
     if is_lean:
         kind = functools.partial(driver_lib.LeanDriver, action=_action(args))
-    fill = add_batch(args, buffer)
     return kind(
         env=args.environment,
         policy=args.agent.collect_policy,
         # The driver counts steps over all environments.
         num_steps=args.steps_per_loop * args.environment.batch_size,
-        observers=[
-            fill if args.compile else _safe(fill),
-            *map(_safe, metrics),
-        ],
+        observers=observers(args, buffer, metrics),
     )
 
 

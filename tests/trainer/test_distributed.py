@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import subprocess
 import sys
 from typing import Any
@@ -19,6 +20,7 @@ import trainer
 from testing.fakes import CountingAgent, FakeEnvironment, MockLog, Timeline
 from tests.trainer import backends, runs
 from trainer import collectors, distributed, pool
+from trainer.arguments import Arguments
 
 PER_COLLECTOR = 1_000_000  # Serial numbers of a collector.
 
@@ -306,6 +308,14 @@ def test_arguments_are_checked_before_anything_is_done(
     assert not root_dir.exists()
 
 
+def test_it_takes_what_the_single_process_takes():
+    alone = inspect.signature(trainer.train).parameters
+    apart = inspect.signature(distributed.train).parameters
+    assert set(alone) - set(apart) == {"agent", "environment"}
+    for name in set(alone) & set(apart):
+        assert apart[name].default == alone[name].default, name
+
+
 def test_nothing_of_ray_is_imported_by_the_rest_of_the_trainer():
     code = "import sys, trainer; sys.exit('ray' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -325,29 +335,32 @@ def test_a_missing_ray_is_one_clear_line(tmp_path):
     )
 
 
+def recipe(world: World, **changed: Any) -> collectors.Recipe:
+    environment = world.environment(0)
+    agent = world.agent(environment)
+    given = dict.fromkeys(f.name for f in dataclasses.fields(Arguments))
+    given |= {"training_loops": 1, "steps_per_loop": 2, "compile": False}
+    made = collectors.Recipe(
+        world.agent,
+        world.environment,
+        Arguments(**given),
+        1,
+        collectors.signature(collectors.policy_variables(agent)),
+    )
+    return dataclasses.replace(made, **changed)
+
+
 def test_seeds_differ_between_collectors(monkeypatch):
     seeds: list[int] = []
     monkeypatch.setattr(collectors, "_seed", seeds.append)
-    world = World()
-    agent = world.agent(world.environment(0))
-    recipe = collectors.Recipe(
-        world.agent,
-        world.environment,
-        2,
-        collectors.signature(collectors.policy_variables(agent)),
-        seed=7,
-    )
     for number in range(3):
-        collectors.Collector(number).set_up(recipe)
+        collectors.Collector(number).set_up(recipe(World(), seed=7))
     assert seeds == [7, 8, 9]
 
 
 def test_another_policy_in_a_collector_is_refused():
-    world = World()
-    recipe = collectors.Recipe(
-        world.agent, world.environment, 2, (((3, 2), "float32"),)
-    )
-    failure = collectors.Collector(0).set_up(recipe)
+    other = (((3, 2), "float32"),)
+    failure = collectors.Collector(0).set_up(recipe(World(), signature=other))
     assert isinstance(failure, collectors.Failure)
     assert failure.summary.startswith(
         "ValueError: agent_fn made another policy here than on the learner: int64[] "
