@@ -23,8 +23,10 @@ class XlaAction:
     def __init__(self, policy: Any, environment: Any) -> None:
         """Nothing is compiled before the first call."""
         self._policy = policy
-        self._spec = _batched(environment.time_step_spec(), environment.batch_size)
-        self._state = policy.get_initial_state(environment.batch_size)
+        self._given = (
+            _batched(environment.time_step_spec(), environment.batch_size),
+            _batched(policy.policy_state_spec, environment.batch_size),
+        )
         self._action: Any = None
 
     def __call__(self, time_step: Any, policy_state: Any) -> Any:
@@ -35,10 +37,13 @@ class XlaAction:
         return self._action(time_step, policy_state)
 
     def _chosen(self) -> Any:
-        compiled = tf.function(self._policy.action, autograph=False, jit_compile=True)
+        def flat_action(*flat: Any) -> Any:
+            return self._policy.action(*tf.nest.pack_sequence_as(self._given, flat))
+
+        compiled = tf.function(flat_action, autograph=False, jit_compile=True)
         obstacle = self._obstacle(compiled)
         if obstacle is None:
-            return compiled
+            return lambda *given: compiled(*tf.nest.flatten(given))
         logging.warning(
             "xla=True: the action of %s is compiled without XLA, because %s.",
             type(self._policy).__name__,
@@ -48,16 +53,16 @@ class XlaAction:
 
     def _obstacle(self, compiled: Any) -> str | None:
         """Why XLA can't do it. Nothing is run to find out."""
-        given = (self._spec, self._state)
+        specs = tf.nest.flatten(self._given)
         try:
-            concrete = compiled.get_concrete_function(*given)
+            concrete = compiled.get_concrete_function(*specs)
             drawn = _random_operations(concrete.graph)
             if drawn:
                 return f"it draws random numbers ({', '.join(drawn)})"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 # Without a device named TensorFlow draws a random number itself.
-                compiled.experimental_get_compiler_ir(*given)(
+                compiled.experimental_get_compiler_ir(*specs)(
                     stage="hlo", device_name=tf.constant(0.0).device
                 )
         except (tf.errors.OpError, ValueError, TypeError, NotImplementedError) as error:
@@ -68,7 +73,7 @@ class XlaAction:
 
 def _batched(spec: Any, batch_size: int) -> Any:
     return tf.nest.map_structure(
-        lambda s: tf.TensorSpec([batch_size, *s.shape], s.dtype, s.name), spec
+        lambda s: tf.TensorSpec([batch_size, *s.shape], s.dtype), spec
     )
 
 
