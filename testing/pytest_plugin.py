@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -171,6 +171,18 @@ def counting_driver(
         timeline=timeline,
         faults=faults,
     )
+
+
+@pytest.fixture
+def check_trainer() -> Callable[..., Any]:
+    """The function `testing.contracts.check_trainer`:
+
+    def test_my_trainer(check_trainer):
+        check_trainer(my_project.train)
+    """
+    from testing.contracts.trainer.check import check_trainer
+
+    return check_trainer
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:

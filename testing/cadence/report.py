@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,12 +57,14 @@ class Report:
       violations: the broken rules; empty when the contract is kept.
       passed: names of the rules that were exercised and kept.
       skipped: rules that could not be exercised. Never counted as passed.
+      notes: what the reader should know about how it was checked.
     """
 
     subject: str
     violations: tuple[Violation, ...] = ()
     passed: tuple[str, ...] = ()
     skipped: tuple[Skip, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -77,9 +80,25 @@ class Report:
         parts = [self._headline()]
         parts += [_indent(str(violation)) for violation in self.violations]
         if self.skipped:
-            rows = [f"  {skip}" for skip in self.skipped]
-            parts.append("\n".join(["not exercised:", *rows]))
+            parts.append("\n".join(["not exercised:", *self._skipped_rows()]))
+        parts += [f"note: {note}" for note in self.notes]
         return "\n\n".join(parts)
+
+    def _skipped_rows(self) -> list[str]:
+        """Rules that share a reason share a row."""
+        rules: dict[str, list[str]] = {}
+        for skip in self.skipped:
+            rules.setdefault(skip.reason, []).append(skip.rule)
+        return [
+            textwrap.fill(
+                f"{', '.join(names)}: {reason}",
+                width=88,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+            for reason, names in rules.items()
+        ]
 
     def _headline(self) -> str:
         counts = f"{len(self.passed)} kept, {len(self.skipped)} not exercised"
