@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import logging as python_logging
 import os
@@ -17,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 from tf_agents.agents import tf_agent
 
+from testing.fakes import FakePolicy
 from tests.faulty.reference import Reference, episodes, trainer
 
 
@@ -694,7 +694,7 @@ class WithoutMetrics(Reference):
         return {n: x for n, x in super().saved().items() if n not in names}
 
 
-@fault("checkpoint-final", "resume-continues")
+@fault("checkpoint-final", "resume-continues", "crash-resumes")
 class SavedBeforeTraining(Reference):
     """The checkpoint is saved after collecting, before training."""
 
@@ -740,12 +740,12 @@ class NoPolicy(Reference):
 
 @fault("policy-final")
 class UntrainedPolicy(Reference):
-    """What is exported is a copy of the policy before training."""
+    """What is exported is another policy than the one that is trained."""
 
     def build(self):
         super().build()
-        self.agent._policy = copy.copy(self.agent.policy)
-        self.agent._policy.train_step = tf.Variable(0, dtype=tf.int64)
+        specs = self.agent.time_step_spec, self.agent.action_spec
+        self.agent._policy = FakePolicy(*specs)
 
 
 # Resuming.

@@ -216,7 +216,7 @@ def _wrong_order(run: Run, number: int, seen: int, before: int) -> None:
         f"batch {number} of driver run {before // steps} or later",
         f"of driver run {seen // steps}",
         compare.at_event(run, "agent.train", number),
-        "is the buffer read from its end, or sampled at random?",
+        "are the batches read in reverse, or sampled at random?",
     )
 
 

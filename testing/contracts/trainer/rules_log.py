@@ -130,7 +130,7 @@ def _counter(run: Run, line: Line) -> None:
     if line.value in due:
         return
     hint = "is the metric one of the driver's observers?"
-    if line.value == now - run.sizes.steps * batch:
+    if line.value and line.value == now - run.sizes.steps * batch:
         hint = "one driver run late: is it computed before driver.run() returns?"
     broken(
         f"{line.name} = {now}: interactions so far",
@@ -168,20 +168,22 @@ def _loss(run: Run, line: Line) -> None:
         f"loss = {due[0]:.6g}" if due else "no loss before the first train call",
         f"loss = {line.value}",
         compare.at_line(run, line),
-        _loss_hint(calls, latest, line.value),
+        _loss_hint(calls, latest, [other.value for other in run.losses], line.value),
     )
 
 
-def _loss_hint(calls: Sequence[float], latest: int, value: Any) -> str:
+def _loss_hint(
+    calls: Sequence[float], latest: int, values: Sequence[Any], value: Any
+) -> str:
     if 0 <= latest < len(calls) and math.isnan(calls[latest]):
         return "NaN is replaced before it is logged: log it as it is"
     if not isinstance(value, (int, float)):
         return "no number: log the loss itself, loss_info.loss"
-    if latest > 0 and _same(value, calls[latest - 1]):
-        return "the loss before: is it logged before agent.train returns?"
-    so_far = calls[: latest + 1]
-    if so_far and _same(value, sum(so_far) / len(so_far)):
-        return "the mean of all losses so far: log the loss itself"
+    if len(values) > 2 and _all_same(values[1:], calls):
+        return "every loss is one step late: is it logged before agent.train returns?"
+    means = [sum(calls[: n + 1]) / (n + 1) for n in range(len(calls))]
+    if len(values) > 2 and _all_same(values, means):
+        return "each is the mean of all losses so far: log the loss itself"
     return "log loss_info.loss as agent.train returned it, neither smoothed nor scaled"
 
 
@@ -292,6 +294,10 @@ def _formatted(run: Run, line: Line) -> None:
             compare.at_line(run, line),
             "log through tf_agents.metrics.export_utils, with an int as step",
         )
+
+
+def _all_same(seen: Sequence[Any], due: Sequence[float]) -> bool:
+    return all(map(_same, seen, due))
 
 
 def _same(seen: Any, due: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,8 @@ from testing.contracts.trainer.observe import Run
 from testing.contracts.trainer.rulebook import RULES
 from testing.contracts.trainer.watch import RunawayError
 
+# Time, host and process in the name of an event file.
+_FRESH = re.compile(r"tfevents\..*")
 # What is not the trainer's own code.
 _FOREIGN = tuple(
     os.sep + os.path.join(*part.split("/"), "")
@@ -67,7 +70,8 @@ def _is_planted(error: BaseException) -> bool:
         if PLANTED in str(now):
             return True
         known.add(id(now))
-        todo += [now.__cause__, now.__context__]
+        # `from None` hides what was before, from people as well.
+        todo += [now.__cause__, None if now.__suppress_context__ else now.__context__]
     return False
 
 
@@ -120,7 +124,8 @@ def _doings(run: Run) -> Iterator[str]:
 def _files(run: Run) -> Iterator[str]:
     files = [p for p in run.root.rglob("*") if p.is_file()]
     if files and not any(run.root.rglob("*.index")):
-        yield f"files: {compare.some((p.name for p in sorted(files)), 3)}"
+        names = {_FRESH.sub("tfevents", path.name) for path in files}
+        yield f"files: {compare.some(sorted(names), 3)}"
 
 
 @RULES.check("leaves-no-trace")
