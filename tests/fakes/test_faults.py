@@ -14,12 +14,14 @@ from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
+from tf_agents.policies import policy_saver
 
 from testing.fakes import (
     CountingAgent,
     CountingDriver,
     FakeEnvironment,
     FakeMetric,
+    FakePolicy,
     FaultPlan,
     InjectedFault,
     MockLog,
@@ -335,3 +337,18 @@ def test_one_plan_counts_over_threads(plan):
         thread.join()
     assert len(errors) == 1
     assert functools.reduce(max, plan._calls.values()) == 199
+
+
+def test_around_a_real_policy_export(plan, tmp_path):
+    environment = FakeEnvironment()
+    policy = FakePolicy(environment.time_step_spec(), environment.action_spec())
+    saver = policy_saver.PolicySaver(policy)
+    plan.raise_at("policy.save", 1, when="inside")
+    inside = (tf.compat.v2.saved_model, "save")
+    with plan.around(policy_saver.PolicySaver, "save", "policy.save", inside=inside):
+        saver.save(str(tmp_path / "0"))
+        with pytest.raises(InjectedFault):
+            saver.save(str(tmp_path / "1"))
+    whole, half = ({p.name for p in (tmp_path / n).iterdir()} for n in "01")
+    assert "saved_model.pb" in half
+    assert whole - half == {"policy_specs.pbtxt"}
