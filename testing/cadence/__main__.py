@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+
+# As `typing.TYPE_CHECKING`; importing typing would double the start-up time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 KEPT, VIOLATED, UNREADABLE = 0, 1, 2
 FORMATS = ("text", "json", "github", "junit")
@@ -21,6 +25,22 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(UNREADABLE, f"{self.prog}: {message}. See {self.prog} --help.\n")
+
+
+def _help(prog: str) -> argparse.HelpFormatter:
+    """Keeps the lines of examples. Knowing the width spares an import."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=min(_columns(), 100))
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or 80
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
             help=about[0].lower() + about[1:].rstrip("."),
             description=about,
             epilog=f"{_EXIT}\n\n{_EXAMPLES[name]}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_help,
         )
         add(made)
     return parser
@@ -63,7 +83,7 @@ def _new(
         prog=name,
         description=about,
         epilog=f"{_EXIT}\n\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_help,
     )
 
 
@@ -157,7 +177,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(least: int):  # type: ignore[no-untyped-def]
+def _number(least: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
         try:
             value = int(text)

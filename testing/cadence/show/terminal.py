@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from typing import TextIO
 
 from rich.console import Console
@@ -10,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from testing.cadence.show import Outcome, clean, text
-from testing.cadence.show.strip import OFF, plain, strip
+from testing.cadence.show.strip import OFF, Axis, plain, strip
 from testing.cadence.survey.beats import Beat
 from testing.cadence.survey.marks import marks_of
 
 _LEAST = 12
+_SHORTEST, _LONGEST = 10, 40
 
 
 def show(outcome: Outcome, stream: TextIO) -> None:
@@ -35,21 +37,21 @@ def _style(outcome: Outcome) -> str:
 
 
 def _table(outcome: Outcome, console: Console) -> Table:
-    first = min(beat.first for beat in outcome.series)
-    last = max(beat.track.high for beat in outcome.series)
     rows = [text.row(beat) for beat in outcome.series]
-    columns = zip(text.HEADINGS, *rows, strict=True)
-    used = sum(min(40, max(map(len, column))) + 2 for column in columns)
-    width = console.width - used
+    names, *columns = zip(text.HEADINGS, *rows, strict=True)
+    numbers = sum(max(map(len, column)) + 2 for column in columns)
+    most = max(_SHORTEST, min(_LONGEST, console.width - numbers - 2))
+    used = numbers + min(most, max(map(len, names))) + 2
+    axis = Axis.over(outcome.series, max(_LEAST, console.width - used))
+    room = console.width - used >= _LEAST
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("series", max_width=40, overflow="ellipsis", no_wrap=True)
+    table.add_column("series", max_width=most, overflow="ellipsis", no_wrap=True)
     for heading in text.HEADINGS[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
-    if width >= _LEAST:
-        table.add_column(f"{first} … {last}", no_wrap=True)
+    if room:
+        table.add_column(f"{axis.first} … {axis.last}", no_wrap=True)
     for beat, cells in zip(outcome.series, rows, strict=True):
-        strips = [_strip(outcome, beat, first, last, width)] if width >= _LEAST else []
-        table.add_row(*_cells(cells), *strips)
+        table.add_row(*_cells(cells), *([_strip(outcome, beat, axis)] if room else []))
     return table
 
 
@@ -58,20 +60,16 @@ def _cells(cells: tuple[str, ...]) -> list[Text]:
     return [*counts, *(Text(c, style="" if c == "0" else "red") for c in cells[5:])]
 
 
-def _strip(outcome: Outcome, beat: Beat, first: int, last: int, width: int) -> Text:
+def _strip(outcome: Outcome, beat: Beat, axis: Axis) -> Text:
     steps = [mark.step for mark in marks_of(beat, outcome.findings)]
-    drawn = strip(beat, first, last, width, steps)
     shown = Text(style="cyan")
-    for char in drawn:
-        shown.append(char, style="bold red" if char == OFF else None)
-    if not _unicode():
-        shown.plain = plain(shown.plain)
+    for char in strip(beat, axis, steps):
+        drawn = char if _unicode() else plain(char)
+        shown.append(drawn, style="bold red" if char == OFF else None)
     return shown
 
 
 def _unicode() -> bool:
-    import sys
-
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     return encoding.lower().replace("-", "").startswith("utf")
 
