@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from absl import flags
 
 from trainer import __main__ as command_line
@@ -214,6 +216,26 @@ def test_another_agent_is_refused(command: Command) -> None:
         "another --root_dir, or leave the flag out\n"
     )
     assert sorted(os.listdir("run")) == before
+
+
+def test_random_numbers_go_on_in_a_continued_run(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the seed's own again, the learner would meet the same contexts again."""
+    command("--environment=bernoulli", *SMALL)
+    drawn: list[tuple[float, float]] = []
+
+    def draw(*args: Any, **kwargs: Any) -> None:
+        drawn.append((np.random.random(), float(tf.random.uniform([]))))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "train", draw)
+    command("--environment=bernoulli", *SMALL)
+    command("--environment=bernoulli", *SMALL, "--root_dir=new")
+
+    (continued, fresh) = drawn
+    assert continued[0] != fresh[0]
+    assert continued[1] != fresh[1]
 
 
 def test_an_interrupted_run_says_how_to_go_on(
