@@ -154,7 +154,7 @@ class Follower:
             return "Did the run stop early, or is it still running?"
         if self.repeated.count and not self.strange.count:
             return "Restarted without resuming, or logged twice per step?"
-        if self.strange.count and missing == self.strange.count == 1:
+        if self.strange.count == 1 and missing + self.missing.count == 1:
             return "Off by one: is the step counted before or after the work?"
         if self.strange.count:
             return "Was it run for longer, or with another interval?"
