@@ -146,7 +146,11 @@ class RecordingReplayBuffer(replay_buffer.ReplayBuffer):
         # TFUniformReplayBuffer does not take the argument at all.
         if sequence_preprocess_fn is not None:
             kwargs["sequence_preprocess_fn"] = sequence_preprocess_fn
-        return self._buffer.as_dataset(**kwargs).map(self._read)
+        # No reading ahead: an element counts when it is asked for.
+        options = tf.data.Options()
+        options.experimental_optimization.inject_prefetch = False
+        dataset = self._buffer.as_dataset(**kwargs).map(self._read)
+        return dataset.with_options(options)
 
     def _read(self, data: Any, info: Any) -> tuple[Any, Any]:
         """Counts one element; passes it on."""
