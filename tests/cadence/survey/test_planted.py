@@ -18,7 +18,7 @@ from tests.cadence.readers import writers
 from tests.cadence.survey.test_irregularities import changed
 
 NAMES = ["loss", "accuracy", "reward"]
-STEADY = [
+KINDS = [
     "gap",
     "duplicate-step",
     "step-back",
@@ -88,7 +88,7 @@ def test_in_every_format(tmp_path_factory, form, moments, kind, data):
 
 @settings(deadline=None, max_examples=100)
 @given(moments=runs(), kind=st.sampled_from(KINDS), data=st.data())
-def test_however_the_run_is_cut_intochunks_of(moments, kind, data):
+def test_however_the_run_is_cut_into_chunks(moments, kind, data):
     at = data.draw(st.integers(2, len(moments) - 5))
     faulty, _ = plant(moments, kind, at)
     events = [Event("log", n, s, v) for s, values in faulty for n, v in values.items()]
