@@ -33,6 +33,7 @@ class Checker:
         self._followers: dict[tuple[str, str, str], Follower] = {}
         self._orders: dict[tuple[str, str], OrderFollower] = {}
         self._others: dict[str, Spot] = {}
+        self._mixed = any(name.startswith("summary:") for name in self._plans)
 
     def add(self, item: Item) -> None:
         """Takes the next thing a reader yields."""
@@ -41,7 +42,8 @@ class Checker:
         key = run_key(item)
         for name, parts in by_name(item).items():
             self._follow(key, name, joined(item, parts))
-        if self.cadence.order:
+        # Where log lines and summaries are told apart, the order is of the lines.
+        if self.cadence.order and not (self._mixed and key[1] == "summary"):
             if key not in self._orders:
                 self._orders[key] = OrderFollower(self.cadence.order)
             self._orders[key].add(item)
@@ -59,8 +61,8 @@ class Checker:
     def _plan(self, key: tuple[str, str], name: str) -> Series | None:
         place, kind = key
         prefixes = [run_prefix(place, self._root), ""]
-        if kind == "summary":
-            prefixes.append("summary:")
+        if kind == "summary" and self._mixed:
+            prefixes = ["summary:"]
         for prefix in prefixes:
             if prefix + name in self._plans:
                 return self._plans[prefix + name]

@@ -24,27 +24,45 @@ class Recorder:
 
     def __init__(self, root: str = "") -> None:
         self.survey = Survey(root)
-        self._keys: set[tuple[str, str]] = set()
-        self._head: list[Chunk] = []
-        self._events = 0
-        self._follower: OrderFollower | None = None
+        self._orders: dict[tuple[str, str], _OrderGuess] = {}
 
     def add(self, item: Item) -> None:
         """Takes the next thing a reader yields."""
         self.survey.add(item)
-        if not isinstance(item, Chunk) or not len(item):
-            return
-        self._keys.add(run_key(item))
+        if isinstance(item, Chunk) and len(item):
+            self._orders.setdefault(run_key(item), _OrderGuess()).add(item)
+
+    def close(self) -> Cadence:
+        """The cadence of the run."""
+        self.survey.close()
+        series = tuple(map(_series, self.survey.series))
+        return Cadence(series, self._order(), REFUSED)
+
+    def _order(self) -> Order | None:
+        """The order within the one log there is, or the one event directory."""
+        logs = [key for key in self._orders if key[1] == "log"]
+        keys = logs or list(self._orders)
+        return self._orders[keys[0]].close() if len(keys) == 1 else None
+
+
+class _OrderGuess:
+    """Guesses an order from the first events and holds the rest against it."""
+
+    def __init__(self) -> None:
+        self._head: list[Chunk] = []
+        self._events = 0
+        self._follower: OrderFollower | None = None
+
+    def add(self, chunk: Chunk) -> None:
         if self._follower:
-            self._follower.add(item)
+            self._follower.add(chunk)
         elif self._events < _LOOK:
-            self._head.append(item)
-            self._events += len(item)
+            self._head.append(chunk)
+            self._events += len(chunk)
             if self._events >= _LOOK:
                 self._guess()
 
     def _guess(self) -> None:
-        """Guesses the order from the head, and holds the head against it."""
         order = guess(self._head)
         if order:
             self._follower = OrderFollower(order)
@@ -52,17 +70,11 @@ class Recorder:
                 self._follower.add(chunk)
         self._head = []
 
-    def close(self) -> Cadence:
-        """The cadence of the run."""
-        self.survey.close()
+    def close(self) -> Order | None:
+        """The order, if all events keep it."""
         if self._head:
             self._guess()
-        series = tuple(map(_series, self.survey.series))
-        return Cadence(series, self._order(), REFUSED)
-
-    def _order(self) -> Order | None:
-        # Between files there is no order, and a broken one is none.
-        if self._follower is None or self._follower.finding or len(self._keys) > 1:
+        if self._follower is None or self._follower.finding:
             return None
         return self._follower.order
 

@@ -84,3 +84,13 @@ def test_recorder_knows_what_is_off():
         recorder.add(chunk)
     recorder.close()
     assert [finding.kind for finding in recorder.survey.findings] == ["gap"]
+
+
+def test_log_lines_and_summaries_are_told_apart():
+    logs = bandit()
+    summaries = [Event("summary", "loss", step, 0.5) for step in range(20, 0, -1)]
+    cadence = Cadence.infer([*logs, *reversed(summaries)])
+    assert cadence.order == Cadence.infer(logs).order
+    assert cadence["summary:loss"] == Series("summary:loss", 1, 1, 20)
+    assert cadence.check([*logs, *reversed(summaries)]).ok
+    assert cadence.check(logs).broken == ("series-present",)
