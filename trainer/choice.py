@@ -9,7 +9,7 @@ from trainer import graph_safe
 
 # Driver steps and train steps of a run from which on compiling pays. Tracing takes
 # a second or two, which is what so many eager ones take longer than compiled ones.
-WORTHWHILE_STEPS = 100
+WORTHWHILE_STEPS = 150
 
 
 @dataclasses.dataclass(frozen=True)

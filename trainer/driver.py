@@ -1,4 +1,4 @@
-"""A driver for bandits that is `DynamicStepDriver` without its overhead.
+"""A driver that is `DynamicStepDriver` without its overhead, where that can be.
 
 Every step of a bandit is an episode, so every step counts: the number of steps is
 known beforehand, and nothing has to be counted or tested while they are taken.
@@ -23,11 +23,12 @@ UNROLLED_STEPS = 2
 
 
 class LeanDriver(dynamic_step_driver.DynamicStepDriver):
-    """Takes steps in a bandit environment, eagerly or in a `tf.function`.
+    """Takes steps in an environment, eagerly or in a `tf.function`.
 
     Does what `DynamicStepDriver` does: the same steps, trajectories and calls of the
     observers in the same order. TF-Agents' episode metrics among the observers are
-    updated for all rows at once, with the same result.
+    updated for all rows at once, with the same result. Environments whose episodes
+    are longer than a step are left to `DynamicStepDriver`.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         """Creates the driver.
 
         Args:
-          env: a bandit `TFEnvironment`, or a `TFPyEnvironment` of a bandit.
+          env: a `TFEnvironment`.
           policy: a `TFPolicy`.
           observers: called after every step with a `Trajectory` of shape
             `[batch_size, ...]`.
@@ -51,17 +52,8 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
           num_steps: steps of one run, summed over all environments and rounded up
             to whole batches.
           action: what is called with time step and policy state in place of
-            `policy.action`, if anything.
-
-        Raises:
-          ValueError: `env` is not a bandit; `DynamicStepDriver` can drive it.
+            `policy.action`, if anything; for bandits alone.
         """
-        if not dynamic_step_driver.is_bandit_env(env):
-            raise ValueError(
-                f"env is a {type(env).__name__}, no bandit environment. Allowed: a "
-                "BanditTFEnvironment, or a BanditPyEnvironment in a TFPyEnvironment. "
-                "Use DynamicStepDriver for others."
-            )
         super().__init__(env, policy, observers, transition_observers, num_steps)
         self._action = action or policy.action
         self._watchers = [Watcher(observer) for observer in self._observers]
@@ -72,7 +64,9 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
         policy_state: Any = None,
         maximum_iterations: int | None = None,
     ) -> tuple[Any, Any]:
-        """See `run` of `DynamicStepDriver`; `maximum_iterations` is an integer."""
+        """See `run` of `DynamicStepDriver`."""
+        if not self._is_bandit_env or tf.is_tensor(maximum_iterations):
+            return super()._run(time_step, policy_state, maximum_iterations)
         if time_step is None:
             time_step = self.env.current_time_step()
         if policy_state is None:

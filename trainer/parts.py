@@ -71,10 +71,8 @@ def observers(
 def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
     """The driver of one run; it fills the buffer, then tells the metrics."""
     # Loops of the caller's get what TF-Agents' trainer gives them.
-    is_lean = args.get_training_loop_fn is None
-    is_lean = is_lean and dynamic_step_driver.is_bandit_env(args.environment)
     kind: Any = dynamic_step_driver.DynamicStepDriver
-    if is_lean:
+    if args.get_training_loop_fn is None:
         kind = functools.partial(driver_lib.LeanDriver, action=_action(args))
     return kind(
         env=args.environment,

@@ -79,5 +79,5 @@ def test_another_kind_of_driver_is_never_compiled(known):
 
 def test_it_depends_on_the_work_to_be_done(known):
     least = choice.WORTHWHILE_STEPS
-    assert not choice.choose(None, *known, least // 3, 2, 1).train
-    assert choice.choose(None, *known, least // 3 + 1, 2, 1).train
+    assert not choice.choose(None, *known, (least - 1) // 3, 2, 1).train
+    assert choice.choose(None, *known, -(-least // 3), 2, 1).train

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 from tf_agents.bandits.environments import stationary_stochastic_py_environment
 from tf_agents.drivers import dynamic_step_driver
-from tf_agents.environments import random_py_environment, tf_py_environment
+from tf_agents.environments import tf_py_environment
 from tf_agents.metrics import tf_metrics
-from tf_agents.specs import array_spec
 
+from testing.contracts import check_driver
 from testing.fakes import FakeEnvironment, FakePolicy, Timeline
 from trainer import driver as driver_lib
 from trainer.driver import LeanDriver
@@ -132,16 +132,15 @@ def test_a_python_environment_is_called_at_each_step(is_compiled):
     assert int(returns._buffer._head) == 12
 
 
-def test_an_environment_with_longer_episodes_is_refused():
-    spec = array_spec.BoundedArraySpec((), np.int32, 0, 1)
-    environment = tf_py_environment.TFPyEnvironment(
-        random_py_environment.RandomPyEnvironment(spec, spec)
-    )
-    policy = FakePolicy(environment.time_step_spec(), environment.action_spec())
-    with pytest.raises(
-        ValueError, match=r"^env is a TFPyEnvironment, no bandit .* Use DynamicStep"
-    ):
-        LeanDriver(environment, policy)
+def test_it_keeps_the_contract_of_a_driver():
+    assert not check_driver(LeanDriver).violations
+
+
+def test_a_number_of_iterations_known_only_in_the_graph():
+    stage = Stage(LeanDriver, 5 * BATCH, False)
+    run = tf.function(lambda n: stage.driver.run(maximum_iterations=n))
+    run(tf.constant(3))
+    assert stage.environment.steps == 3
 
 
 def test_the_policy_can_be_asked_in_another_way():
