@@ -10,6 +10,7 @@ from testing.cadence.survey.batches import Batch
 
 # Single missing steps remembered, to tell a late one from a repeated one.
 _REMEMBERED = 1000
+_LARGEST = 2**63 - 1
 
 
 class Follower:
@@ -58,6 +59,8 @@ class Follower:
             return planned == tuple(batch.steps.tolist())
         every = self.plan.every or 1
         start = (self.plan.first or 0) + self._next * every
+        if abs(start) + every * number > _LARGEST:
+            return False  # beyond what the arrays can hold
         return bool((batch.steps == start + every * np.arange(number)).all())
 
     def _take(self, step: int, batch: Batch, index: int) -> None:

@@ -119,7 +119,10 @@ def _rows(source: Input, delimiter: str) -> Iterator[_Row]:
 def _cells(line: str, delimiter: str) -> list[str]:
     if '"' not in line:
         return line.split(delimiter)
-    return next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a line end within a line, a cell beyond its limit
+        return line.split(delimiter)
 
 
 def _delimiter(line: str) -> str:

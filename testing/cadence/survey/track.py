@@ -137,7 +137,7 @@ class Track:
             return
         if not self.backs.count:
             first = int(backs[0])
-            self.back_from = int(batch.steps[first + skip] - moves[first])
+            self.back_from = int(batch.steps[first + skip]) - int(moves[first])
             at_start = first + skip == 0
             self.back_file = at_start and self.end.path != batch.chunk.path
         self.backs.add(
