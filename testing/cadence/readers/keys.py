@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 # The first that is there counts. The order matters: a table with steps and
 # epochs is by step.
@@ -45,6 +46,9 @@ _INDICES = frozenset(
         "relative time (process)",
     }
 )
+# What tells the records of one logger apart, by a word.
+_PARTS = ("split", "phase", "mode", "stage", "subset")
+_PART = re.compile(r"[A-Za-z][\w.-]{0,40}")
 
 
 def step_key(keys: Iterable[str]) -> str | None:
@@ -58,3 +62,21 @@ def step_key(keys: Iterable[str]) -> str | None:
 def is_index(key: str) -> bool:
     """Whether a key besides that of the step holds no series."""
     return key.strip().lower() in _INDICES
+
+
+def is_part(key: str) -> bool:
+    """Whether a key may hold what `part` looks for."""
+    return key in _PARTS
+
+
+def part(record: Mapping[str, object]) -> str:
+    """What a record says it is about, such as `train` or `val`; or empty.
+
+    Loggers that write `{"split": "val", "step": 5, "loss": 1}` have a series of
+    losses for each split, not one with two losses a step.
+    """
+    for key in _PARTS:
+        value = record.get(key)
+        if isinstance(value, str) and _PART.fullmatch(value):
+            return value
+    return ""

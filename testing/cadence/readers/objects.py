@@ -22,9 +22,10 @@ def add(builder: Builder, record: dict[str, Any], place: int) -> None:
     step = values.step(str(record[key]))
     if step is None:
         return
+    part = keys.part(record)
     for name, value in numbers(record):
         if name != key and not keys.is_index(name):
-            builder.add(name, step, value, place)
+            builder.add(f"{part}/{name}" if part else name, step, value, place)
 
 
 def numbers(

@@ -71,6 +71,9 @@ class _Table:
             for index, name in enumerate(_distinct(self._header))
             if index != self._step and name.strip() and not keys.is_index(name)
         ]
+        self._parts = {
+            name: index for index, name in enumerate(self._header) if keys.is_part(name)
+        }
 
     @property
     def content(self) -> str:
@@ -90,11 +93,17 @@ class _Table:
         step = values.step(row.cells[self._step].strip())
         if step is None:
             return
+        part = self._part(row)
         for index, name in self._columns:
             cell = row.cells[index]
             value = values.number(cell) if cell else None
             if value is not None:
+                name = f"{part}/{name}" if part else name
                 self.builder.add(name, step, value, row.place)
+
+    def _part(self, row: _Row) -> str:
+        cells = {name: row.cells[index] for name, index in self._parts.items()}
+        return keys.part(cells) if cells else ""
 
     def _note_size(self, row: _Row) -> None:
         have, want = len(row.cells), len(self._header)

@@ -5,6 +5,7 @@ Where the framework is not installed, its logging is re-told here call by call.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -305,3 +306,24 @@ def test_a_beat_that_changes_is_no_gap(tmp_path):
     rows = [(step, {"loss": step / 3}) for step in steps]
     (tmp_path / "run.jsonl").write_bytes(writers.json_lines(rows))
     assert findings(tmp_path / "run.jsonl") == []
+
+
+SPLITS = [
+    (step, split, 1 / (step + 1) + (split == "val"))
+    for step in range(1, 30)
+    for split in ("train", "val")
+    if split == "train" or step % 5 == 0
+]
+
+
+def test_splits_named_in_a_field_are_series_of_their_own(tmp_path):
+    rows = [{"step": s, "split": split, "loss": v} for s, split, v in SPLITS]
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert findings(path) == []
+    path = tmp_path / "metrics.csv"
+    cells = [f"{step},{split},{value}\n" for step, split, value in SPLITS]
+    path.write_text("".join(["step,split,loss\n", *cells]))
+    assert findings(path) == []
+    survey = Survey.of(e for c in read(path) for e in c.events())
+    assert [beat.name for beat in survey.series] == ["train/loss", "val/loss"]
