@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
 from testing.cadence.chunks import Array
-from testing.cadence.findings import Spot, Tally
+from testing.cadence.findings import MARKS, Spot
 from testing.cadence.survey.batches import Batch
 from testing.cadence.survey.track import Echoes, Track
 
@@ -16,13 +17,28 @@ LONGEST = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Echo:
-    """An echo whose block may go on in the next chunk."""
+class _Source:
+    """Echoes of one track: where they stand, how far back, and their places."""
 
-    at: int
-    distance: int
     track: Track
-    spot: Spot
+    at: Array
+    distance: Array
+    spots: Callable[[int], Spot]
+
+    def tally(self, rows: Array, doubled: bool) -> None:
+        """Counts the echoes `rows`, rising."""
+        if len(rows):
+            track = self.track
+            tally = track.doubles if doubled else track.repeats.duplicates
+            spots = [self.spots(int(row)) for row in rows[:MARKS]]
+            steps = np.array([spot.step for spot in spots], np.int64)
+            tally.add(len(rows), spots[0], steps)
+
+    def one(self, row: int) -> _Source:
+        """A source of one of its echoes."""
+        spot = self.spots(row)
+        cut = slice(row, row + 1)
+        return _Source(self.track, self.at[cut], self.distance[cut], lambda _: spot)
 
 
 class Doubles:
@@ -34,52 +50,43 @@ class Doubles:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[_Echo] = []
+        self._waiting: list[_Source] = []
 
     def settle(self, found: list[tuple[Track, Batch, Echoes]], end: int) -> None:
         """Adds each echo of a chunk to a tally of its track.
 
         `end` is the number of events up to the end of the chunk.
         """
-        if not found and not self._waiting:
+        sources = self._waiting + [_source(*one) for one in found]
+        self._waiting = []
+        if not sources:
             return
-        waiting, self._waiting = self._waiting, []
-        owner = np.repeat(np.arange(len(found)), [len(e.at) for _, _, e in found])
-        index = _join([echoes.index for _, _, echoes in found])
-        order = np.argsort(_join([echoes.at for _, _, echoes in found]), kind="stable")
-        owner, index = owner[order], index[order]
-        at = _join([[e.at for e in waiting], *(e.at for _, _, e in found)])
-        distance = _join(
-            [[e.distance for e in waiting], *(e.distance for _, _, e in found)]
-        )
-        order = np.concatenate((np.arange(len(waiting)), order + len(waiting)))
-        at, distance = at[order], distance[order]
-        whole, rest = _whole_blocks(at, distance, end)
-        for number, echo in enumerate(waiting):
-            if rest[number]:
-                self._waiting.append(echo)
-            else:
-                _tally(echo.track, bool(whole[number])).add(1, echo.spot)
-        whole, rest = whole[len(waiting) :], rest[len(waiting) :]
-        for number, (track, batch, _) in enumerate(found):
-            mine = owner == number
-            for doubled in (True, False):
-                rows = index[mine & (whole == doubled) & ~rest]
-                if len(rows):
-                    first = batch.spot(int(rows[0]))
-                    _tally(track, doubled).add(len(rows), first, batch.steps[rows])
-        for row in np.flatnonzero(rest).tolist():
-            track, batch, _ = found[owner[row]]
-            late = row + len(waiting)
-            spot = batch.spot(int(index[row]))
-            echo = _Echo(int(at[late]), int(distance[late]), track, spot)
-            self._waiting.append(echo)
+        at = np.concatenate([source.at for source in sources])
+        distance = np.concatenate([source.distance for source in sources])
+        order = np.argsort(at, kind="stable")
+        whole, rest = np.empty(len(at), bool), np.empty(len(at), bool)
+        whole[order], rest[order] = _whole_blocks(at[order], distance[order], end)
+        start = 0
+        for source in sources:
+            mine = slice(start, start + len(source.at))
+            start = mine.stop
+            source.tally(np.flatnonzero(whole[mine]), True)
+            source.tally(np.flatnonzero(~whole[mine] & ~rest[mine]), False)
+            waiting = np.flatnonzero(rest[mine]).tolist()
+            self._waiting += [source.one(row) for row in waiting]
 
     def close(self) -> None:
         """No more chunks: what waits is no block."""
-        for echo in self._waiting:
-            _tally(echo.track, False).add(1, echo.spot)
+        for source in self._waiting:
+            source.tally(np.arange(len(source.at)), False)
         self._waiting = []
+
+
+def _source(track: Track, batch: Batch, echoes: Echoes) -> _Source:
+    index = echoes.index
+    return _Source(
+        track, echoes.at, echoes.distance, lambda row: batch.spot(int(index[row]))
+    )
 
 
 def _whole_blocks(at: Array, distance: Array, end: int) -> tuple[Array, Array]:
@@ -92,12 +99,3 @@ def _whole_blocks(at: Array, distance: Array, end: int) -> tuple[Array, Array]:
     short = distance <= LONGEST
     open_end = (group == group[-1]) & (at[-1] == end - 1)
     return inside & short, ~inside & short & open_end
-
-
-def _join(columns: list[Array | list[int]]) -> Array:
-    arrays = [np.asarray(column, np.int64) for column in columns]
-    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
-
-
-def _tally(track: Track, doubled: bool) -> Tally:
-    return track.doubles if doubled else track.repeats.duplicates
