@@ -57,6 +57,13 @@ def test_raises_at_the_nth_call_and_once(plan, when):
     _calls(plan, "agent.train", 5)
 
 
+def test_a_call_that_has_passed_does_not_come_again(plan):
+    _calls(plan, "log", 3)
+    plan.raise_at("log", 1)
+    _calls(plan, "log", 3)
+    assert len(plan.pending) == 1
+
+
 def test_raises_the_given_error(plan):
     plan.raise_at("log", 0, KeyError("x"))
     with pytest.raises(KeyError):

@@ -40,6 +40,12 @@ def test_keeps_every_level_in_order(log):
     assert log.lines_at("info") == ["b", "f"]
 
 
+def test_levels_beyond_fatal_are_fatal(log):
+    for level in (absl_logging.FATAL, absl_logging.FATAL - 5):
+        log.log(level, "x")
+    assert [r.levelname for r in log.records] == ["CRITICAL", "CRITICAL"]
+
+
 def test_refuses_a_level_that_does_not_exist(log):
     with pytest.raises(ValueError, match=r"^level is 'loud'\. Allowed: a level's name"):
         log.lines_at("loud")
