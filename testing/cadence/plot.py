@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,7 +98,10 @@ def draw(
     import matplotlib
 
     # A fixed salt and no date: the same run gives the same picture.
-    with matplotlib.rc_context({"svg.hashsalt": "onbeat", "font.size": 9}):
+    style = {"svg.hashsalt": "onbeat", "font.size": 9}
+    with matplotlib.rc_context(style), warnings.catch_warnings():
+        # A name in letters that the font lacks is drawn with boxes.
+        warnings.filterwarnings("ignore", message="Glyph")
         figure = _Picture(survey, findings, theme).figure
         suffix = os.path.splitext(path)[1].lower()
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -359,7 +363,9 @@ def _summary(beat: Beat) -> str:
 def _bands(beat: Beat, column: float) -> tuple[list[tuple[float, float]], Array]:
     """Start and width of each stretch of close values, and the single ones."""
     starts = beat.track.cells.starts
-    apart = np.diff(starts) > max(_CLOSE * column, beat.track.cells.width)
+    # Cells wider than a step hide what lies between: neighbours count as close.
+    cell = beat.track.cells.width
+    apart = np.diff(starts) > max(_CLOSE * column, cell if cell > 1 else 0)
     pieces = np.split(starts, np.flatnonzero(apart) + 1)
     long = [piece for piece in pieces if len(piece) >= _STRETCH]
     bands = [(float(p[0]) - column, float(p[-1] - p[0]) + 2 * column) for p in long]
