@@ -211,8 +211,8 @@ def test_importing_the_package_needs_no_tensorflow():
 def test_the_report_says_that_a_process_was_killed():
     report = check_trainer(reference.train, only=["crash-resumes"])
     assert report.notes == (
-        "crash-resumes: a process was killed (SIGKILL) within train call 3, "
-        "counted from 0.",
+        "crash-resumes: a process was killed (SIGKILL); within train call 3 and "
+        "before the second checkpoint.",
     )
 
 
@@ -221,8 +221,8 @@ def test_the_report_says_where_none_could_be_killed():
         lambda **arguments: reference.train(**arguments), only=["crash-resumes"]
     )
     assert report.notes == (
-        "crash-resumes: a BaseException was raised within train call 3, as train "
-        "cannot be imported by name, so no process could be killed.",
+        "crash-resumes: a BaseException stood in for a kill, as train cannot be "
+        "imported by name; within train call 3 and before the second checkpoint.",
     )
 
 

@@ -46,17 +46,7 @@ def test_our_own_trainer_keeps_every_rule():
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_it_does_so_compiled_or_not(compiled):
-    def train(
-        root_dir,
-        agent,
-        environment,
-        training_loops,
-        steps_per_loop,
-        async_steps_per_loop,
-        additional_metrics,
-        save_policy,
-        resume_training_loops,
-    ):
-        trainer.train(**locals(), compile=compiled)
-
-    assert check_trainer(train).skipped == ()
+    report = check_trainer(
+        lambda **arguments: trainer.train(**arguments, compile=compiled)
+    )
+    assert report.skipped == ()

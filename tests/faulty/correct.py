@@ -341,3 +341,31 @@ def in_a_file(
         logging.set_verbosity(verbosity)
         logger.removeHandler(handler)
         handler.close()
+
+
+class PolicyElsewhere(Reference):
+    """Policies are exported beside `root_dir`, each whole under a name of its own."""
+
+    def policy_name(self) -> str:
+        return os.path.join("..", "policies", f"{int(self.step):08d}")
+
+
+policy_elsewhere = reference.trainer(PolicyElsewhere)
+policy_elsewhere.__name__ = policy_elsewhere.__qualname__ = "policy_elsewhere"
+policy_elsewhere.__module__ = __name__
+correct(policy_elsewhere)
+
+
+class SavesOften(Reference):
+    """One more checkpoint, before the first loop."""
+
+    def build(self) -> None:
+        super().build()
+        if not self.manager.latest_checkpoint and self.loops:
+            self.manager.save()
+
+
+saves_often = reference.trainer(SavesOften)
+saves_often.__name__ = saves_often.__qualname__ = "saves_often"
+saves_often.__module__ = __name__
+correct(saves_often)

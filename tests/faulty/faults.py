@@ -809,6 +809,24 @@ class CountedTooEarly(Reference):
             self.step.assign(self.done * self.runs)
 
 
+@fault("crash-resumes")
+class CountedBeside(Reference):
+    """Finished loops are counted in a file, just before the checkpoint is saved."""
+
+    def save(self, loop):
+        with open(os.path.join(self.root_dir, "loops.txt"), "w") as file:
+            file.write(str(loop + 1))
+        super().save(loop)
+
+    def restore(self):
+        super().restore()
+        path = os.path.join(self.root_dir, "loops.txt")
+        if os.path.exists(path):
+            with open(path) as file:
+                self.done.assign(int(file.read()))
+            self.step.assign(self.done * self.runs)
+
+
 @fault("crash-resumes", kill=True)
 class SavedInFinally(Reference):
     """Only saved when the function ends: enough for an exception, not for a kill."""

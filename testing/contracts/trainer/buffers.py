@@ -19,11 +19,13 @@ class SeenBuffer:
       frames: how many it had at log lines while data was collected, each with the
         steps of the environment since the agent was trained last.
       left: frames at the end of the run.
+      used: whether there was ever anything in it.
     """
 
     buffer: Any
     frames: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     left: int | None = None
+    used: bool = False
 
     @property
     def name(self) -> str:
@@ -42,15 +44,16 @@ class SeenBuffer:
             return None
 
     def look(self, steps: int) -> None:
-        """Notes how many frames it holds after so many steps."""
+        """Notes how many frames it holds after so many steps, 0 while training."""
         frames = self.count()
-        if frames:
+        self.used = self.used or bool(frames)
+        if frames and steps:
             self.frames.append((steps, frames))
 
-    @property
-    def used(self) -> bool:
-        """Whether there was ever anything in it."""
-        return bool(self.frames or self.left)
+    def look_at_the_end(self) -> None:
+        """Notes how many frames are left."""
+        self.left = self.count()
+        self.used = self.used or bool(self.left)
 
 
 @contextlib.contextmanager

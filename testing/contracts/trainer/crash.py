@@ -17,34 +17,60 @@ from testing.fakes.faults import FaultPlan
 
 
 @dataclasses.dataclass(frozen=True)
+class Point:
+    """Where a run crashes.
+
+    Attributes:
+      text: the place, in words.
+      kind, call, when: the place, as a FaultPlan has it.
+    """
+
+    text: str
+    kind: str
+    call: int
+    when: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Crash:
     """What was seen of a run until it crashed.
 
     Attributes:
       root: its directory.
       how: in which way it crashed.
+      point: where.
       logged: steps by series, in the order of their lines.
       happened: False if the run never came to the point of the crash.
     """
 
     root: Path
     how: str
+    point: Point
     logged: dict[str, list[int]]
     happened: bool
 
 
+def points(train_calls_per_loop: int) -> tuple[Point, ...]:
+    """Places within the second loop: what is done by then is worth keeping."""
+    call = 2 * train_calls_per_loop - 1
+    return (
+        Point(f"within train call {call}", "agent.train", call, "inside"),
+        Point("before the second checkpoint", killer.SAVE, 1, "before"),
+    )
+
+
 def crash(
-    train: Callable[..., Any], offer: Offer, sizes: Sizes, root: Path, call: int
+    train: Callable[..., Any], offer: Offer, sizes: Sizes, root: Path, point: Point
 ) -> Crash:
-    """Runs the trainer in `root` until it crashes in a train call, counted from 0."""
+    """Runs the trainer in `root` until it crashes at `point`."""
     name = importable(train)
-    reason = "train cannot be imported by name, so no process could be killed"
+    reason = "train cannot be imported by name"
     if name is not None:
         try:
-            return _killed(name, offer, sizes, root, call)
+            return _killed(name, offer, sizes, root, point)
         except killer.NotPossible as error:
             reason = str(error)
-    return _stopped(offer, sizes, root, call, reason)
+    return _stopped(offer, sizes, root, point, reason)
 
 
 def importable(train: Callable[..., Any]) -> tuple[str, str] | None:
@@ -60,7 +86,7 @@ def importable(train: Callable[..., Any]) -> tuple[str, str] | None:
 
 
 def _killed(
-    name: tuple[str, str], offer: Offer, sizes: Sizes, root: Path, call: int
+    name: tuple[str, str], offer: Offer, sizes: Sizes, root: Path, point: Point
 ) -> Crash:
     log = root.with_name(f"{root.name}.log")
     killed = killer.kill_in(
@@ -69,7 +95,9 @@ def _killed(
             "name": name[1],
             "accepted": offer.accepted,
             "sizes": dataclasses.asdict(sizes),
-            "call": call,
+            "kind": point.kind,
+            "call": point.call,
+            "when": point.when,
             "root": str(root),
             "log": str(log),
         }
@@ -78,14 +106,16 @@ def _killed(
     for row in log.read_text().splitlines() if log.exists() else ():
         series, step = json.loads(row)
         logged.setdefault(series, []).append(step)
-    how = f"a process was killed (SIGKILL) within train call {call}, counted from 0"
-    return Crash(root, how, logged, killed)
+    return Crash(root, "a process was killed (SIGKILL)", point, logged, killed)
 
 
-def _stopped(offer: Offer, sizes: Sizes, root: Path, call: int, reason: str) -> Crash:
+def _stopped(
+    offer: Offer, sizes: Sizes, root: Path, point: Point, reason: str
+) -> Crash:
     faults = FaultPlan()
-    faults.raise_at("agent.train", call, StopError("crash"), when="inside")
-    run = observe(offer, Setting("run that crashes", sizes, faults=faults), root)
+    faults.raise_at(point.kind, point.call, StopError("crash"), when=point.when)
+    with killer.saves_counted(faults):
+        run = observe(offer, Setting("run that crashes", sizes, faults=faults), root)
     steps = {name: [line.step for line in lines] for name, lines in run.series.items()}
-    how = f"a BaseException was raised within train call {call}, as {reason}"
-    return Crash(root, how, steps, bool(faults.fired))
+    how = f"a BaseException stood in for a kill, as {reason}"
+    return Crash(root, how, point, steps, bool(faults.fired))

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 SECONDS = 300
+SAVE = "checkpoint.save"
 _SURVIVED, _FAILED, _NOT_IMPORTED = 3, 4, 5
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -127,7 +128,7 @@ def _wait(child: int) -> int:
 
 
 def _work(job: dict[str, Any]) -> int:
-    """Runs the trainer, which is killed in train call `job["call"]`."""
+    """Runs the trainer, which is killed on the way."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     sys.path[:] = job["path"]
@@ -157,12 +158,19 @@ def _run(train: Any, job: dict[str, Any]) -> None:
     # What a killed process leaves behind is cleared away with the caller's files.
     tempfile.tempdir = os.path.dirname(job["root"])
     faults = FaultPlan()
-    faults.kill_at("agent.train", job["call"], when="inside")
+    faults.kill_at(job["kind"], job["call"], when=job["when"])
     offer = Offer(train)
     offer.accepted = job["accepted"]
     setting = Setting("run to be killed", Sizes(**job["sizes"]), faults=faults)
-    with open(job["log"], "a", buffering=1) as log:
+    with open(job["log"], "a", buffering=1) as log, saves_counted(faults):
         observe(offer, setting, Path(job["root"]), tell=_teller(log))
+
+
+def saves_counted(faults: Any) -> Any:
+    """Makes each save of a checkpoint manager a call of the plan."""
+    from testing.fakes._tf import tf
+
+    return faults.around(tf.train.CheckpointManager, "save", SAVE)
 
 
 def _teller(log: Any) -> Any:

@@ -106,20 +106,23 @@ class Lab:
         )
 
     @functools.cached_property
-    def crashed(self) -> crash.Crash:
-        """A run that is killed in its second loop."""
-        root = self._directory / "crashed"
-        # The last train call of the second loop.
-        call = 2 * self.train_calls_per_loop() - 1
-        found = crash.crash(self._train, self.offer, self.sizes, root, call)
-        self.notes.append(f"crash-resumes: {found.how}.")
+    def crashes(self) -> list[crash.Crash]:
+        """Runs that are killed in their second loop, each at another point."""
+        found = []
+        for number, point in enumerate(crash.points(self.train_calls_per_loop())):
+            root = self._directory / f"crashed_{number}"
+            happened = crash.crash(self._train, self.offer, self.sizes, root, point)
+            # A trainer need not have a checkpoint manager.
+            if happened.happened:
+                found.append(happened)
+        if found:
+            places = " and ".join(each.point.text for each in found)
+            self.notes.append(f"crash-resumes: {found[0].how}; {places}.")
         return found
 
-    @functools.cached_property
-    def recovered(self) -> Run:
-        """The killed run, resumed."""
-        root = self.crashed.root
-        return self._run(self._resume("run after a crash", self.sizes), root)
+    def recovered(self, crashed: crash.Crash) -> Run:
+        """A killed run, resumed."""
+        return self._run(self._resume("run after a crash", self.sizes), crashed.root)
 
     # Runs in which something goes wrong.
 

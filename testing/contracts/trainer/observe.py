@@ -23,6 +23,8 @@ from testing.fakes.faults import FaultPlan
 from testing.fakes.values import EnvStep, TrainCall
 
 LOSS = "loss"
+# What is beside it is looked at too: policies may be put there.
+ROOT_DIR = "root_dir"
 
 
 class StopError(BaseException):
@@ -59,7 +61,7 @@ class Run:
 
     Attributes:
       setting: what it was asked to do.
-      root: its directory.
+      root: its directory; the trainer's `root_dir` is in it.
       events: the timeline, with a `log` event for each series line.
       lines: all log records.
       printed: lines written to stdout and stderr.
@@ -175,6 +177,7 @@ def observe(
       tell: called with each event when it happens.
     """
     run = Run(setting, root)
+    root.mkdir(parents=True, exist_ok=True)
     sizes = setting.sizes
     watch = Watch(limit=1000 + 40 * (sizes.env_steps + sizes.calls))
     if tell is not None:
@@ -220,7 +223,7 @@ def _call(offer: Offer, run: Run, watch: Watch, parts: dict[str, Any]) -> None:
 def _arguments(setting: Setting, root: Path) -> dict[str, Any]:
     sizes = setting.sizes
     return {
-        "root_dir": os.fspath(root),
+        "root_dir": os.fspath(root / ROOT_DIR),
         "training_loops": sizes.loops,
         "steps_per_loop": sizes.steps,
         "async_steps_per_loop": sizes.runs,
@@ -241,7 +244,7 @@ def _error(offer: Offer, arguments: dict[str, Any]) -> BaseException | None:
 
 def _look_at_the_end(run: Run, flush: Callable[[], None]) -> None:
     for seen in run.buffers:
-        seen.left = seen.count()
+        seen.look_at_the_end()
     run.exports.append(disk.policies(run.root))
     run.early_summaries = disk.summaries(run.root)
     run.summaries = run.early_summaries
@@ -275,7 +278,7 @@ class _Looker:
 
     def _look_at_buffers(self) -> None:
         # TensorFlow called from Python called from a graph may wait for itself.
-        if self._last == "env.step" and not _in_graph():
+        if not _in_graph():
             for seen in self._run.buffers:
                 seen.look(self._steps)
 

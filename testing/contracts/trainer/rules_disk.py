@@ -8,7 +8,7 @@ import os
 from testing.contracts._rules import broken, not_exercised
 from testing.contracts.trainer import compare, disk, subjects
 from testing.contracts.trainer.lab import Lab
-from testing.contracts.trainer.observe import Run
+from testing.contracts.trainer.observe import ROOT_DIR, Run
 from testing.contracts.trainer.rulebook import RULES
 from testing.contracts.trainer.watch import Watch
 
@@ -169,8 +169,8 @@ def _objects(checkpoint: disk.Checkpoint) -> str:
 
 
 def _short(path: str, run: Run) -> str:
-    """A path as seen from the directory of the run."""
-    return os.path.relpath(path, run.root)
+    """A path as seen from `root_dir`."""
+    return os.path.relpath(path, run.root / ROOT_DIR)
 
 
 @RULES.check("policy-final")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from testing.contracts._rules import broken, not_exercised
-from testing.contracts.trainer import compare
+from testing.contracts.trainer import compare, disk, killer
+from testing.contracts.trainer.crash import Crash
 from testing.contracts.trainer.lab import MORE, Lab
-from testing.contracts.trainer.observe import Run
+from testing.contracts.trainer.observe import LOSS, Run
 from testing.contracts.trainer.rulebook import RULES
-from testing.contracts.trainer.subjects import METRIC
+from testing.contracts.trainer.subjects import AGENT_MARK, METRIC
 
 
 @RULES.check("resume-continues")
@@ -124,41 +123,76 @@ def _crash_resumes(lab: Lab) -> None:
     lab.need("root_dir", "resume_training_loops")
     if not lab.ended(lab.main).losses:
         not_exercised("no loss is logged, so that no step can be missed")
-    crashed = lab.crashed
-    if not crashed.happened:
-        not_exercised("the run never came to the point at which to crash")
-    then = lab.recovered
-    _went_on(then)
-    for name in lab.main.series:
-        _all_there(lab, name, crashed.logged.get(name, []), then)
+    if not lab.crashes:
+        not_exercised("the run never came to a point at which to crash")
+    for crashed in lab.crashes:
+        saved = _saved_train_calls(crashed)
+        then = lab.recovered(crashed)
+        _went_on(then)
+        for name in lab.main.series:
+            _all_there(lab, name, crashed, then)
+        _all_learnt(lab, crashed, saved, then)
 
 
-def _all_there(lab: Lab, name: str, before: Sequence[int], then: Run) -> None:
+def _all_there(lab: Lab, name: str, crashed: Crash, then: Run) -> None:
     usual = [line.step for line in lab.main.series[name]]
     if len(set(usual)) != lab.sizes.calls:
         return  # Steps that are wrong without a crash are another rule's matter.
+    before = crashed.logged.get(name, [])
     seen = [line.step for line in then.series.get(name, ())]
-    lost = sorted(set(usual) - set(before) - set(seen), key=str)
-    text = f"before: {compare.some(before) or 'none'}; then: "
-    text += compare.some(seen) or "none"
-    where = f"{then.title}; {lab.crashed.how}"
+    lost = sorted(set(usual) - set(before) - set(seen))
+    text = f"before: {compare.some(before) or 'none'}; "
+    text += f"then: {compare.some(seen) or 'none'}"
     if lost:
         broken(
             f"{name} at all steps {compare.some(usual)}",
             f"{text}; lost: {compare.some(lost)}",
-            where,
+            _after(then, crashed),
             "is a loop counted as finished, or skipped, before it is saved?",
         )
-    finished = usual[: lab.sizes.runs]
+    first = _unfinished_loop(lab, crashed) * lab.sizes.runs
+    finished = usual[:first]
     again = [step for step in seen if step in finished]
     beyond = [step for step in seen if step not in usual]
     if again or beyond:
         broken(
-            f"{name} goes on at step {usual[lab.sizes.runs]}, the unfinished loop's",
+            f"{name} goes on at step {usual[first]}, the unfinished loop's",
             f"{text}; " + (f"again: {compare.some(again)}" if again else "more steps"),
-            where,
+            _after(then, crashed),
             "save a checkpoint after each loop, and go on after the last one saved",
         )
+
+
+def _unfinished_loop(lab: Lab, crashed: Crash) -> int:
+    """The loop in which it crashed; a loop is unfinished until it is saved."""
+    if crashed.point.kind != killer.SAVE:
+        return 1
+    # Not all save just once a loop.
+    return max(0, len(crashed.logged.get(LOSS, ())) - 1) // lab.sizes.runs
+
+
+def _saved_train_calls(crashed: Crash) -> int | None:
+    """Train calls of the agent in the latest checkpoint, if it is in there."""
+    checkpoint = disk.latest_checkpoint(crashed.root)
+    found = checkpoint and checkpoint.near(AGENT_MARK)
+    return found[1] if found else None
+
+
+def _all_learnt(lab: Lab, crashed: Crash, saved: int | None, then: Run) -> None:
+    """Loops that are counted as finished must be in the agent that was saved."""
+    due = len(lab.main.trained)
+    if saved is None or saved + len(then.trained) >= due:
+        return
+    broken(
+        f"an agent trained {due} times in the end",
+        f"{saved} times in the checkpoint and {len(then.trained)} times after it",
+        _after(then, crashed),
+        "finished loops are counted apart from the checkpoint: count them in it",
+    )
+
+
+def _after(then: Run, crashed: Crash) -> str:
+    return f"{then.title}; crashed {crashed.point.text}: {crashed.how}"
 
 
 def _error(error: BaseException) -> str:
