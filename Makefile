@@ -36,6 +36,7 @@ format: $(ENV_LINT)/.installed  ## put the code into the common form
 bench: $(ENV)/.installed  ## the figures of README and docs (some ten minutes)
 	$(ENV)/bin/python benchmarks/trainer.py
 	$(ENV)/bin/python benchmarks/fakes.py
+	$(ENV)/bin/python benchmarks/check_trainer.py
 	$(ENV)/bin/python benchmarks/cadence.py
 
 LOCK := uv pip compile --quiet --python-version 3.11 --no-emit-index-url --no-header

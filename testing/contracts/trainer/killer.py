@@ -137,7 +137,7 @@ def _work(job: dict[str, Any]) -> int:
         train: Any = importlib.import_module(job["module"])
         for part in job["name"].split("."):
             train = getattr(train, part)
-    except Exception:
+    except BaseException:
         return _NOT_IMPORTED
     try:
         _run(train, job)
