@@ -185,6 +185,13 @@ def test_nothing_is_said_and_nothing_is_left(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_thread_of_somebody_else_may_end_meanwhile():
+    before, after = process.state(), process.state()
+    before["threads"] = [*before["threads"], "somebody else's 1"]
+    assert process.changed(before, after) == []
+    assert process.changed(after, before) == ["threads"]
+
+
 def test_a_trainer_that_never_ends_is_stopped():
     def train(agent, environment, training_loops, steps_per_loop):
         while True:

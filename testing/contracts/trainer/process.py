@@ -45,9 +45,16 @@ def state() -> dict[str, Any]:
 def settled(before: dict[str, Any], seconds: float = 2.0) -> dict[str, Any]:
     """The state now; threads that are about to end get a little time to do so."""
     end = time.monotonic() + seconds
-    while _threads() != before["threads"] and time.monotonic() < end:
+    while set(_threads()) - set(before["threads"]) and time.monotonic() < end:
         time.sleep(0.02)
     return state()
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What is not as before. Threads of others may end meanwhile."""
+    names = [n for n in before if n != "threads" and before[n] != after[n]]
+    new = set(after["threads"]) - set(before["threads"])
+    return [*names, "threads"] if new else names
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from testing.cadence.events import Event
 from testing.contracts._rules import broken, not_exercised
-from testing.contracts.trainer import compare
+from testing.contracts.trainer import compare, process
 from testing.contracts.trainer.lab import PLANTED, Lab
 from testing.contracts.trainer.observe import Run
 from testing.contracts.trainer.rulebook import RULES
@@ -132,7 +132,7 @@ def _files(run: Run) -> Iterator[str]:
 def _leaves_no_trace(lab: Lab) -> None:
     runs = [lab.main, lab.single, lab.agent_error]
     for run in runs:
-        changed = [n for n, value in run.before.items() if run.after[n] != value]
+        changed = process.changed(run.before, run.after)
         if changed:
             name = changed[0]
             before, after = _changed(run.before[name], run.after[name])
