@@ -6,7 +6,9 @@ import pytest
 
 from testing.cadence import Cadence, Order, Series
 from testing.cadence.contract import RULES
+from testing.cadence.contract.check import Checker
 from testing.cadence.events import Event
+from testing.cadence.survey.columns import chunks_of
 from tests.cadence.runs import METRICS, bandit, write
 
 CADENCE = Cadence.bandit(5, 4, METRICS)
@@ -198,3 +200,12 @@ def test_long_runs_in_many_chunks():
     del events[20_000]
     (violation,) = cadence.check(events).violations
     assert violation.seen == "loss 49,999 times: step 20000 is missing."
+
+
+def test_order_from_chunk_to_chunk():
+    checker = Checker(Cadence(order=Order((("loss", "eval"),))))
+    for event in log(("loss", 1), ("eval", 1), ("eval", 2), ("loss", 2)):
+        for chunk in chunks_of([event]):
+            checker.add(chunk)
+    (finding,) = checker.close()
+    assert finding.seen == "eval at step 2 stands before loss at step 2."

@@ -250,12 +250,23 @@ def test_tutorials(tmp_path, run, form):
     assert findings(tmp_path / name) == []
 
 
-def test_series_counted_from_0_and_from_1(tmp_path):
-    value = Numbers()
-    rows = [(step, {"metric": value()} if step < 50 else {}) for step in range(51)]
-    rows = [(s, {**v, "loss": value()} if s else v) for s, v in rows]
-    (tmp_path / "run.jsonl").write_bytes(writers.json_lines(rows))
-    assert findings(tmp_path / "run.jsonl") == []
+@pytest.mark.parametrize("first", ["metric", "loss"])
+def test_series_counted_from_0_and_from_1(tmp_path, first):
+    metric = [{"step": step, "metric": step / 7} for step in range(50)]
+    loss = [{"step": step, "loss": step / 7} for step in range(1, 51)]
+    rows = [*metric, *loss] if first == "metric" else [*loss, *metric]
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert findings(path) == []
+
+
+def test_an_evaluation_twice_on_the_way_is_a_duplicate(tmp_path):
+    rows = [*hugging_face(steps=500), (500, {"eval_loss": 0.5})]
+    rows += [(step + 500, values) for step, values in hugging_face(steps=500)]
+    path = tmp_path / "trainer_state.json"
+    path.write_bytes(writers.hugging_face(rows, logging_steps=10, eval_steps=100))
+    (found,) = (f for f in findings(path) if "eval_loss" in f)
+    assert found.startswith("duplicate-step: eval_loss has a second value at step 500")
 
 
 def test_a_resumed_run_in_several_event_files(tmp_path):

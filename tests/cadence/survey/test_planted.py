@@ -125,7 +125,7 @@ def test_heads_and_tails(tmp_path_factory, form, kind, moments, lost):
 
 
 @pytest.mark.parametrize("repeat", [2, 3])
-def test_blocks_doubled_acrosschunks_of(repeat):
+def test_blocks_doubled_across_chunks(repeat):
     events = [Event("log", n, s, s + 0.5) for s in range(9) for n in NAMES]
     doubled = [e for i in range(0, 27, 3) for e in events[i : i + 3] * repeat]
     pieces = Survey()

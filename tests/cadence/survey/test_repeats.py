@@ -86,3 +86,9 @@ def test_half_a_block_is_a_value_logged_twice(cuts):
 def test_counters_repeat_with_every_row():
     rows = [("epoch", step, 3.0) for step in range(5) for _ in range(2)]
     assert tallies(rows) == {}
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_late_value_is_a_step_back_and_no_gap(cuts):
+    rows = series([0, 1, 2, 3, 5, 4, 6, 7, 8])
+    assert tallies(rows, cuts) == {("step-back", "x"): (1, 4)}
