@@ -344,10 +344,17 @@ def in_a_file(
 
 
 class PolicyElsewhere(Reference):
-    """Policies are exported beside `root_dir`, each whole under a name of its own."""
+    """Policies are exported beside `root_dir`; the newest is there as `latest`, too."""
+
+    name = ""
 
     def policy_name(self) -> str:
-        return os.path.join("..", "policies", f"{int(self.step):08d}")
+        return os.path.join("..", "policies", self.name)
+
+    def export(self, loop: int) -> None:
+        for name in (f"{int(self.step):08d}", "latest"):
+            self.name = name
+            super().export(loop)
 
 
 policy_elsewhere = reference.trainer(PolicyElsewhere)

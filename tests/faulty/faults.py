@@ -542,6 +542,15 @@ class Quiet(Reference):
         super().build()
 
 
+@fault("log-format", "metric-steps", "loss-steps", "leaves-no-trace")
+class HandlersReplaced(Reference):
+    """basicConfig(force=True) takes away the handlers of the program."""
+
+    def build(self):
+        python_logging.basicConfig(level=python_logging.INFO, force=True)
+        super().build()
+
+
 @fault("log-format")
 class TwoHandlers(Reference):
     """A handler is added to the one that the program has; each line comes twice."""

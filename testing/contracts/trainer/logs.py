@@ -131,6 +131,8 @@ def silenced() -> list[str]:
     if absl.getEffectiveLevel() > logging.INFO:
         level = logging.getLevelName(absl.getEffectiveLevel())
         found.append(f"the absl logger is at {level}")
+    if not any(isinstance(handler, Capture) for handler in root.handlers):
+        found.append("the handlers of the root logger were removed")
     if not absl.propagate:
         found.append("the absl logger does not propagate")
     return found
