@@ -55,8 +55,8 @@ def run(settings: Settings, given: Collection[str]) -> int:
     try:
         result = _train(this_run, problem, agent)
     except KeyboardInterrupt:
-        _, command = next(summary.next_commands(this_run))
-        print(f"\nStopped. To go on: {shlex.join(command)}", file=sys.stderr)
+        command = shlex.join(summary.resume_command(this_run))
+        print(f"\nStopped. To go on: {command}", file=sys.stderr)
         return _INTERRUPTED
     seconds = time.monotonic() - start
     chance = problem.random or baseline.measure_random(make_problem(this_run.settings))

@@ -30,7 +30,10 @@ def prepare() -> None:
         if name not in sys.modules and importlib.util.find_spec(name) is None
     ]
     if missing:
-        raise ImportError(f"{', '.join(missing)} not found. {_INSTALL}")
+        problem = f"{', '.join(missing)} not found. {_INSTALL}"
+        if _is_command():
+            sys.exit(f"python -m trainer: {problem}")
+        raise ImportError(problem)
     if "tensorflow" not in sys.modules:
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
         if _is_command():

@@ -111,11 +111,25 @@ def next_lines(run: Run) -> Iterator[str]:
 def next_commands(run: Run) -> Iterator[tuple[str, list[str]]]:
     """What can be typed now, with its purpose; only what is installed."""
     root = os.fspath(run.path)
-    yield "train on", [*_python(), "-m", "trainer", f"--root_dir={root}"]
+    yield "train on", _train_on(run)
     if board := _installed("tensorboard", "tensorboard", "main"):
         yield "see the curves", [*board, f"--logdir={root}"]
     if onbeat := _installed("onbeat", "testing", "cadence"):
         yield "see what was logged when", [*onbeat, "describe", f"{root}/{TRAIN_LOG}"]
+
+
+def resume_command(run: Run) -> list[str]:
+    """How to finish an interrupted run; from the last checkpoint."""
+    settings = run.settings
+    if run.continued and not settings.resume_training_loops:
+        # How many loops there were before this call, only its checkpoint tells.
+        return _train_on(run)
+    loops = f"--training_loops={settings.training_loops}"
+    return [*_train_on(run), "--resume_training_loops", loops]
+
+
+def _train_on(run: Run) -> list[str]:
+    return [*_python(), "-m", "trainer", f"--root_dir={os.fspath(run.path)}"]
 
 
 def _installed(script: str, package: str, module: str) -> list[str] | None:

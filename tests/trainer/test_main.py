@@ -248,7 +248,9 @@ def test_an_interrupted_run_says_how_to_go_on(
     result = command("--environment=bernoulli", *SMALL)
 
     assert result.code == 130
-    assert result.err.endswith("-m trainer --root_dir=run\n")
+    assert result.err.endswith(
+        "-m trainer --root_dir=run --resume_training_loops --training_loops=2\n"
+    )
 
 
 ###############################################################################
@@ -345,11 +347,11 @@ def test_names_in_any_case(command: Command) -> None:
 # As a process
 
 
-def _process(tmp_path: Path, *arguments: str) -> Result:
+def _process(tmp_path: Path, *arguments: str, python: tuple[str, ...] = ()) -> Result:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     done = subprocess.run(
-        [sys.executable, "-m", "trainer", *arguments],
+        [sys.executable, *python, "-m", "trainer", *arguments],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -387,6 +389,15 @@ def test_a_refused_process(tmp_path: Path) -> None:
         "4096\n"
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_a_process_without_tensorflow(tmp_path: Path) -> None:
+    result = _process(tmp_path, python=("-S",))  # No installed packages.
+
+    assert result.code == 1
+    assert result.err.startswith("python -m trainer: tensorflow, tf_agents, tf_keras ")
+    assert result.err.endswith("pip install onbeat-trainer\n")
+    assert result.err.count("\n") == 1
 
 
 def test_help(tmp_path: Path) -> None:
