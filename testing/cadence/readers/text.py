@@ -25,8 +25,6 @@ _BINARY = "neither text nor an event file."
 _DOUBLED = "a line is there twice in a row: two handlers on one logger? Counted once."
 _ABSL = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,5}\d{1,20} \S", re.M)
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
-_RETURNS = re.compile(rb"\r+(?=\n|\Z)")
-_PROGRESS_BAR = re.compile(rb"[^\n\r]*\r")
 # A record with more lines is none: what follows is read for itself.
 _LONGEST_RECORD = 1000
 
@@ -212,5 +210,8 @@ def _cleaned(text: bytes) -> bytes:
     if b"\x1b" in text:
         text = _COLOUR.sub(b"", text)
     if b"\r" in text:
-        text = _PROGRESS_BAR.sub(b"", _RETURNS.sub(b"", text))
+        text = text.replace(b"\r\n", b"\n")
+    if b"\r" in text:
+        lines = text.split(b"\n")
+        text = b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)
     return text
