@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import logging
 import os
 import pathlib
 import statistics
@@ -28,6 +27,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
+
+from absl import logging as absl_logging
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUBJECTS = ("original", "eager", "compiled", "auto", "xla", "floor")
@@ -327,7 +328,8 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        logging.disable(logging.DEBUG)
+        # The lines are formatted and written, by either trainer.
+        absl_logging.set_verbosity("info")
         request = json.loads(arguments.one)
         print(measure(Case(**request["case"]), request["subject"]))
         return
