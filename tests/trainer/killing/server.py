@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 # A child that hangs dies by itself.
-PATIENCE = 120
+PATIENCE = 300
 
 
 class Server:
