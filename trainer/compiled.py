@@ -74,7 +74,7 @@ class Collector:
         """
         self._watch(tuple(metrics))
         self._prepare()
-        values, self.extra = self._run(tf.constant(step, tf.int64))
+        values, self.extra = self._run(tf.constant(export.uncached(step)))
         known = dict(zip(map(id, self._inside), values, strict=True))
         computed = [
             export.ComputedMetric(m, known[id(m)] if id(m) in known else m.result())
@@ -83,7 +83,7 @@ class Collector:
         export.log_metrics(step, computed)
         for metric, result in zip(metrics, computed, strict=True):
             if id(metric) not in known:
-                result.tf_summaries(train_step=step)
+                result.tf_summaries(train_step=export.uncached(step))
         return computed
 
     def _watch(self, metrics: tuple[Any, ...]) -> None:
@@ -124,7 +124,7 @@ class Learner:
           step: index of the train step, from 0, counted over all loops.
           source: tensors for `read`.
         """
-        loss_info = self._train(tf.constant(step, tf.int64), source)
+        loss_info = self._train(tf.constant(export.uncached(step)), source)
         export.log_loss(step, loss_info)
         if not self._is_summarized:
             export.summarize_loss(step, loss_info)

@@ -69,7 +69,7 @@ def export_metrics(step: int, metrics: Iterable[Any]) -> list[ComputedMetric]:
     computed = compute(metrics)
     log_metrics(step, computed)
     for metric in computed:
-        metric.tf_summaries(train_step=step)
+        metric.tf_summaries(train_step=uncached(step))
     return computed
 
 
@@ -102,8 +102,17 @@ def summarize_loss(step: Any, loss_info: Any) -> bool:
     """
     loss = tf.convert_to_tensor(loss_info.loss)
     if loss.shape.rank == 0:
-        tf.summary.scalar(LOSS_TAG, loss, step=step)
+        tf.summary.scalar(LOSS_TAG, loss, step=uncached(step))
     return loss.shape.rank is not None
+
+
+def uncached(step: Any) -> Any:
+    """The step in a form of which TensorFlow keeps nothing.
+
+    It keeps every Python number that it ever made a tensor of, some 800 bytes each,
+    as long as the process lives.
+    """
+    return np.int64(step) if isinstance(step, int) else step
 
 
 def check_finite(step: int, loss: Any) -> None:

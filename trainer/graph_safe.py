@@ -73,7 +73,9 @@ def is_safe_observer(observer: Any) -> bool:
 
 def has_safe_result(metric: Any) -> bool:
     """True if a metric's result and summaries can be computed in a graph."""
-    if not is_safe_observer(metric):
+    # Metrics of several values iterate over them, which a graph does not allow.
+    several = isinstance(metric, tf_metric.TFMultiMetricStepMetric)
+    if several or not is_safe_observer(metric):
         return False
     return _foreign("metric", metric, ("result", "tf_summaries")) is None
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 from tf_agents.drivers import dynamic_step_driver
 from tf_agents.metrics import tf_metrics
+from tf_agents.specs import tensor_spec
 
 from trainer import arguments as arguments_lib
 from trainer import choice, graph_safe, python_observer, replay, xla
@@ -65,7 +66,26 @@ def observers(
 ) -> list[Callable[..., Any]]:
     """What a driver tells of each step: the buffer, then the metrics."""
     fill = add_batch(args, buffer)
-    return [fill if args.compile else _safe(fill), *map(_safe, metrics)]
+    if not args.compile or not _is_traceable(args):
+        fill = _safe(fill)
+    return [fill, *map(_safe, metrics)]
+
+
+def _is_traceable(args: arguments_lib.Arguments) -> bool:
+    """False for transformations that do with values what graphs can't.
+
+    TF-Agents' own `drop_arm_observation` copies tensors by `copy.deepcopy`.
+    """
+    transform = args.training_data_spec_transformation_fn
+    if transform is None:
+        return True
+    spec = args.agent.policy.trajectory_spec
+    batched = tensor_spec.add_outer_dim(spec, args.environment.batch_size)
+    try:
+        tf.function(transform, autograph=False).get_concrete_function(batched)
+    except Exception:  # Whatever it is, Python gets to see it if it is real.
+        return False
+    return True
 
 
 def driver(args: arguments_lib.Arguments, buffer: Any, metrics: list[Any]) -> Any:
