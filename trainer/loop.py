@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer import compiled, export, graph_safe, replay
+from trainer import compiled, export, graph_safe, python_observer, replay
 from trainer.choice import EAGER, Choice
 
 
@@ -56,7 +56,7 @@ class TrainingLoop:
         self._raise_nonfinite = on_nonfinite_loss == "raise"
         size = (driver.env.batch_size, steps, async_steps_per_loop)
         # Read within the graph; only where it is known how the buffer does it.
-        in_graph = choice.collect and choice.train
+        in_graph = choice.collect and choice.train and not _is_filled_by_python(driver)
         if in_graph and graph_safe.is_plain_buffer(replay_buffer):
             self._memory: _Memory = _GraphMemory(replay_buffer, *size)
         else:
@@ -146,6 +146,12 @@ class _GraphMemory(_Memory):
 
     def clear(self) -> None:
         self.reader.clear()
+
+
+def _is_filled_by_python(driver: Any) -> bool:
+    """True if a graph would not see when the buffer is filled, and read too early."""
+    fill = list(getattr(driver, "observers", None) or [])[:1]
+    return any(isinstance(f, python_observer.PythonObserver) for f in fill)
 
 
 def _collector(driver: Any, memory: _Memory, is_compiled: bool) -> Any:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 
 import tensorflow as tf
+
+# Where in a graph TensorFlow found it, and in which op.
+_DECORATION = re.compile(r"\{\{.*?\}\} ?| \[Op:\w+\].*")
 
 
 class StorageError(OSError):
@@ -36,8 +40,9 @@ def reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = getattr(error, "message", None) or str(error) or type(error).__name__
-    lines = str(text).strip().splitlines() or [type(error).__name__]
-    return shortened(lines[0]).rstrip(".")
+    text = _DECORATION.sub("", str(text)).strip()
+    lines = text.splitlines() or [type(error).__name__]
+    return shortened(lines[0], 500).rstrip(".")
 
 
 def shortened(text: str, limit: int = 200) -> str:

@@ -24,6 +24,7 @@ import trainer
 from testing.fakes import CountingAgent, FakeEnvironment, MockLog
 from tests.trainer import runs
 from tests.trainer.killing.traces import LINE
+from trainer import choice
 
 ROWS, STEPS, RUNS, LOOPS, ACTIONS = 2, 3, 2, 2, 3
 GLOBAL = array_spec.ArraySpec((2,), np.float32, "context")
@@ -137,6 +138,15 @@ def test_features_of_each_arm_without_their_observations(tmp_path, compile):
         observation=PER_ARM,
         training_data_spec_transformation_fn=spec_utils.drop_arm_observation,
         compile=compile,
+    )
+
+
+def test_a_transformation_in_a_run_that_is_compiled_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(choice, "WORTHWHILE_STEPS", 0)
+    assert_same(
+        tmp_path,
+        lin_ucb,
+        training_data_spec_transformation_fn=lambda trajectory: trajectory,
     )
 
 

@@ -20,9 +20,10 @@ PATIENCE = 300
 class Server:
     """The other side of the program: starts it, asks it to fork."""
 
-    def __init__(self) -> None:
+    def __init__(self, *prefix: str) -> None:
+        """`prefix` is a command that runs commands, such as `unshare -m`."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.trainer.killing.server"],
+            [*prefix, sys.executable, "-m", "tests.trainer.killing.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -30,7 +31,7 @@ class Server:
         )
 
     def start(self, **request: Any) -> int:
-        """Forks a child that does `scenarios.<request["do"]>`; returns its id."""
+        """Forks a child that does `scenarios.start(**request)`; returns its id."""
         return self._ask({"start": request})
 
     def wait(self, child: int) -> int:
@@ -66,7 +67,7 @@ def main() -> None:
             answer = os.fork()
             if not answer:
                 signal.alarm(PATIENCE)
-                scenarios.do(**question["start"])
+                scenarios.start(**question["start"])
                 return
         answers.write(f"{json.dumps(answer)}\n")
         answers.flush()
