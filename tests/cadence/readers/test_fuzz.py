@@ -45,20 +45,26 @@ def mutated(draw):
 
 def check(path, **options):
     """Everything that is read has the form it is promised to have."""
+    message = ""
     try:
         for item in read(path, **options):
-            if isinstance(item, Chunk):
-                check_chunk(item)
-            elif isinstance(item, Problem):
-                assert item.kind in PROBLEMS
-                assert item.message
-                assert "\n" not in item.message
-                assert item.source.place >= 1
-                assert item.count >= 1
-            else:
-                assert isinstance(item, Declared)
+            check_item(item)
     except UnreadableRun as error:
-        assert "\n" not in str(error).replace(str(path), "")
+        message = str(error).replace(str(path), "")
+    assert "\n" not in message
+
+
+def check_item(item):
+    if isinstance(item, Chunk):
+        check_chunk(item)
+    elif isinstance(item, Problem):
+        assert item.kind in PROBLEMS
+        assert item.message
+        assert "\n" not in item.message
+        assert item.source.place >= 1
+        assert item.count >= 1
+    else:
+        assert isinstance(item, Declared)
 
 
 def check_chunk(chunk):
