@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -74,7 +75,7 @@ def read(
 def _file(path: str, fixed: Reader | None, progress: Progress | None) -> Iterator[Item]:
     with Input(path, progress) as source:
         _refuse(source)
-        if not source.head.strip():
+        if not source.head.removeprefix(codecs.BOM_UTF8).strip():
             yield _empty(path)
         else:
             yield from (fixed or _reader(source))(source)
