@@ -19,6 +19,7 @@ from testing.cadence.readers import (
 )
 from testing.cadence.readers import pattern as patterns
 from testing.cadence.readers.blocks import Input, Progress
+from testing.cadence.readers.errors import MissingExtraError, PointerError
 from testing.cadence.readers.errors import UnreadableRun as UnreadableRun
 
 Item = Chunk | Problem | Declared
@@ -97,11 +98,23 @@ def _directory(
                 events += len(item) if isinstance(item, Chunk) else 0
                 yield item
         except UnreadableRun as error:
-            refusals.append(error)
+            refusals.append((path, error))
     if not events:
         yield from waiting[:1]
-    if not events and not waiting:
-        raise refusals[0] if refusals else UnreadableRun(f"{root}: {_NO_RUN}")
+        if not waiting:
+            raise refusals[0][1] if refusals else UnreadableRun(f"{root}: {_NO_RUN}")
+    elif not fixed:
+        yield from _lost(refusals)
+
+
+def _lost(refusals: list[tuple[str, UnreadableRun]]) -> Iterator[Problem]:
+    """Files that cannot be read and are surely part of the run."""
+    for path, error in refusals:
+        if isinstance(error, MissingExtraError):
+            continue
+        if isinstance(error, PointerError) or _format(path) == "tensorboard":
+            message = str(error).removeprefix(f"{path}: ")
+            yield Problem("corrupt", Source(path, _format(path), 1), message)
 
 
 _NO_RUN = (
@@ -112,7 +125,7 @@ _NO_RUN = (
 
 def _refuse(source: Input) -> None:
     if source.head.startswith(_POINTER):
-        raise UnreadableRun(
+        raise PointerError(
             f"{source.path}: a Git LFS pointer, not the file. Try: git lfs pull"
         )
     for start, what in _OTHERS.items():
@@ -121,8 +134,12 @@ def _refuse(source: Input) -> None:
 
 
 def _empty(path: str) -> Problem:
-    format = "tensorboard" if "tfevents" in path else "text"
-    return Problem("empty", Source(path, format, 1), "the file is empty.")
+    return Problem("empty", Source(path, _format(path), 1), "the file is empty.")
+
+
+def _format(path: str) -> str:
+    """What a file that cannot be read was meant to be."""
+    return "tensorboard" if "tfevents" in os.path.basename(path) else "text"
 
 
 def _reader(source: Input) -> Reader:

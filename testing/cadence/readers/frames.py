@@ -139,11 +139,9 @@ class Frames:
         return piece[4:]
 
     def _truncated(self, size: int) -> None:
-        message = (
-            f"the file ends {size:,} bytes into record {self._place + 1:,}: "
-            "still being written, or its writer was killed?"
-        )
-        self._notes.add("truncated", self._place + 1, message)
+        place = self._place + 1
+        message = f"the file ends {size:,} bytes into record {place:,}."
+        self._notes.add("truncated", place, message)
 
     def _corrupt(self, place: int) -> None:
         self._notes.add(

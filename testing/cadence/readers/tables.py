@@ -18,7 +18,7 @@ from testing.cadence.readers.builder import Builder
 from testing.cadence.readers.notes import Notes
 
 _MOST_COLUMNS = 1 << 13
-_REPEATED = "the header is there once more: a second run appended to the file?"
+_REPEATED = "the header is there once more."
 
 
 def knows(source: Input) -> bool:
@@ -112,8 +112,8 @@ class _Table:
             self.notes.add("truncated", row.place, message)
             return
         message = (
-            f"a row has {have} cells, the header {want}: written by two "
-            "processes, or columns changed? Rows of another size are not read."
+            f"a row has {have} cells, the header {want}. "
+            "Rows of another size are not read."
         )
         self.notes.add("ragged-row", row.place, message)
 

@@ -86,9 +86,10 @@ class Templates:
     def _is(self, probe: bytes, name: str) -> bool:
         try:
             event = self._parse(probe)
+            found = self._scalars(event)
         except Exception:  # of protobuf, whose classes differ by version
             return False
-        return event.step == _PROBE_STEP and self._scalars(event) == [(name, _PROBE)]
+        return event.step == _PROBE_STEP and found == [(name, _PROBE)]
 
 
 def split(message: bytes) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from testing.cadence.chunks import Chunk, Problem
 from testing.cadence.readers.blocks import Input
 from testing.cadence.readers.builder import Builder
-from testing.cadence.readers.errors import UnreadableRun
+from testing.cadence.readers.errors import MissingExtraError
 from testing.cadence.readers.frames import Frames
 from testing.cadence.readers.notes import Notes
 from testing.cadence.readers.templates import Templates
@@ -47,10 +47,10 @@ def read(source: Input) -> Iterator[Chunk | Problem]:
                 continue
             try:
                 event = parse(message)
+                found = scalars.of(event)
             except Exception:  # of protobuf, whose classes differ by version
                 notes.add("corrupt", place, "no event: the record is passed over.")
                 continue
-            found = scalars.of(event)
             for name, value in found:
                 builder.add(name, event.step, value, place)
             if len(found) == 1:
@@ -73,7 +73,11 @@ class Scalars:
         self._plugins: dict[str, str] = {}
 
     def of(self, event: Any) -> list[tuple[str, float]]:
-        """Name and value of each scalar in an `Event` message."""
+        """Name and value of each scalar in an `Event` message.
+
+        Raises:
+          ValueError: the bytes of a tensor do not hold the number they should.
+        """
         found: list[tuple[str, float]] = []
         for value in event.summary.value:
             which = value.WhichOneof("value")
@@ -104,7 +108,10 @@ def _numeric() -> frozenset[int]:
 def _only_element(tensor: Any) -> float:
     from tensorboard.util import tensor_util
 
-    return float(tensor_util.make_ndarray(tensor).reshape(-1)[0])
+    try:
+        return float(tensor_util.make_ndarray(tensor).reshape(-1)[0])
+    except (TypeError, OverflowError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _libraries(path: str) -> tuple[Any, Callable[[bytes], Any]]:
@@ -112,7 +119,7 @@ def _libraries(path: str) -> tuple[Any, Callable[[bytes], Any]]:
         import google_crc32c
         from tensorboard.compat.proto import event_pb2
     except ImportError as error:
-        raise UnreadableRun(
+        raise MissingExtraError(
             f"{path}: an event file, and {error.name or error} is missing. "
             "Try: pip install 'onbeat[tensorboard]'"
         ) from error

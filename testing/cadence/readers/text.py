@@ -22,7 +22,7 @@ NO_EVENT = (
     "'step = 3: loss = 0.5'. Name another form with --pattern."
 )
 _BINARY = "neither text nor an event file."
-_DOUBLED = "a line is there twice in a row: two handlers on one logger? Counted once."
+_DOUBLED = "a line is there twice in a row; counted once."
 _ABSL = re.compile(rb"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,5}\d{1,20} \S", re.M)
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
 # A record with more lines is none: what follows is read for itself.

@@ -29,11 +29,25 @@ _CHECKPOINT = re.compile(r"checkpoint-\d+$")
 _MAY_BE_NAN = ("explained_variance",)
 
 
+_PROBLEM_HINTS = {
+    "double-line": "Two handlers on one logger?",
+    "repeated-header": "A second run appended to the file?",
+    "ragged-row": "Written by two processes, or have the columns changed?",
+    "truncated": "Still being written, or was its writer killed?",
+    "corrupt": "Damaged on disk or on its way, or written by two processes?",
+    "empty": "Did the run end before it logged, or log elsewhere?",
+}
+
+
 def of_problem(problem: Problem) -> Finding:
     """What a reader found, as a finding."""
     source = problem.source
     spot = Spot(None, source.path, source.place, source.unit)
-    return Finding(problem.kind, problem.message, spot=spot, count=problem.count)
+    seen = problem.message
+    if problem.count > 1:
+        seen += f" The first of {problem.count:,} places."
+    hint = _PROBLEM_HINTS.get(problem.kind, "")
+    return Finding(problem.kind, seen, spot=spot, count=problem.count, hint=hint)
 
 
 def of_run(beats: Sequence[Beat]) -> list[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
-from testing.cadence.readers import UnreadableRun, directories
+from testing.cadence.chunks import Problem
+from testing.cadence.readers import UnreadableRun, directories, read
 from tests.cadence.readers import writers
 from tests.cadence.readers.outcome import declared, events, problems, rows, steps
 
@@ -110,6 +112,44 @@ def test_only_files_that_cannot_be_read(write, tmp_path):
     write("version https://git-lfs.github.com/spec/v1\noid x\n", event_file(1))
     with pytest.raises(UnreadableRun, match="a Git LFS pointer"):
         rows(tmp_path)
+
+
+class TestFilesOfTheRunThatCannotBeRead:
+    """They are told, or a run would pass that was not looked at."""
+
+    def read(self, write, tmp_path, content, name):
+        write(writers.tensorboard_1(moments(0, 1)), event_file(1))
+        write(content, name)
+        assert steps(tmp_path, "loss") == [0, 1]
+        return [
+            (item.kind, item.source.path, item.source.format, item.message)
+            for item in read(tmp_path)
+            if isinstance(item, Problem)
+        ]
+
+    @pytest.mark.parametrize("name", [event_file(2), "worker.log"])
+    def test_pointers(self, write, tmp_path, name):
+        pointer = "version https://git-lfs.github.com/spec/v1\noid x\n"
+        format = "text" if name == "worker.log" else "tensorboard"
+        message = "a Git LFS pointer, not the file. Try: git lfs pull"
+        found = self.read(write, tmp_path, pointer, name)
+        assert found == [("corrupt", str(tmp_path / name), format, message)]
+
+    def test_event_file_that_is_none(self, write, tmp_path):
+        name = event_file(2)
+        found = self.read(write, tmp_path, b"\0\xff" * 300, name)
+        message = "neither text nor an event file."
+        assert found == [("corrupt", str(tmp_path / name), "tensorboard", message)]
+
+    def test_without_the_package_that_reads_event_files(
+        self, write, tmp_path, monkeypatch
+    ):
+        """The tables beside them are the same run."""
+        write(writers.stable_baselines3(moments(0, 1)), "progress.csv")
+        write(writers.tensorboard_1(moments(0, 1)), event_file(1))
+        monkeypatch.setitem(sys.modules, "google_crc32c", None)
+        assert steps(tmp_path, "loss") == [0, 1]
+        assert problems(tmp_path) == []
 
 
 class TestNothingOutsideIsOpened:

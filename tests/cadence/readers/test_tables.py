@@ -110,7 +110,7 @@ def test_ragged_rows(write):
     path = write("step,loss\n0,1\n1,2,3\n2\n3,4\n")
     assert problems(path) == [("ragged-row", 3, 2)]
     assert steps(path, "loss") == [0, 3]
-    assert messages(path)[0].startswith("a row has 3 cells, the header 2: ")
+    assert messages(path)[0].startswith("a row has 3 cells, the header 2. ")
 
 
 def test_cut_off(write):

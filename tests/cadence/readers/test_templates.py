@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("tensorboard")
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2
 
@@ -40,7 +40,15 @@ def mutated(draw):
     return bytes(data)
 
 
+# A tensor that should hold one number, and holds none.
+EMPTY = (
+    b"\t\0\0\0\0\0\0\0\0\x08\0*\x1e\n\x1c\n\x01\0B\n\x08\x01\x10\0B\x04\0\0\0\0\n\x0b"
+    + bytes(11)
+)
+
+
 @settings(deadline=None, max_examples=400)
+@example([EMPTY])
 @given(st.lists(mutated(), max_size=12))
 def test_same_as_the_classes(messages):
     scalars = Scalars()
@@ -48,13 +56,13 @@ def test_same_as_the_classes(messages):
     for message in messages:
         try:
             event = parse(message)
+            found = scalars.of(event)
         except Exception:
             event = None
         known = templates.match(message)
         if event is None:
             assert known is None
             continue
-        found = scalars.of(event)
         if known is not None:
             name, step, value = known
             assert (step, str([(name, value)])) == (event.step, str(found))

@@ -180,8 +180,7 @@ def test_messages(write):
     data = writers.tensorboard_1(MOMENTS)
     end = _ends(data)[1]
     assert messages(write(data[: end + 20], NAME)) == [
-        "the file ends 20 bytes into record 3: "
-        "still being written, or its writer was killed?"
+        "the file ends 20 bytes into record 3."
     ]
     assert messages(write(data[:end] + b"\0" * 5000, NAME)) == [
         "the rest of the file is zeros."
@@ -197,6 +196,24 @@ def test_messages(write):
 def test_record_that_is_no_event(write):
     path = write(version() + writers.frame(b"\xff" * 9) + record(step=1), NAME)
     assert problems(path) == [("corrupt", 2, 1)]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{}, {"float_val": [1.0, 2.0]}, {"tensor_content": b"abc"}],
+    ids=str,
+)
+def test_tensor_that_holds_no_single_number(write, field):
+    from tensorboard.compat.proto import event_pb2
+
+    event = event_pb2.Event(wall_time=1.0, step=3)
+    tensor = event.summary.value.add(tag="loss").tensor
+    tensor.MergeFrom(type(tensor)(**{"dtype": 1, **field}))
+    broken = writers.frame(event.SerializeToString())
+    fine = record(writers.simple_value("loss", 0.5), step=4)
+    path = write(version() + broken + fine, NAME)
+    assert problems(path) == [("corrupt", 2, 1)]
+    assert [row[:3] for row in rows(path)] == [("loss", 4, 0.5)]
 
 
 def test_large_record_is_checked_and_passed_over(write, monkeypatch):

@@ -158,7 +158,20 @@ def test_what_readers_find(tmp_path, kind):
     (tmp_path / name).write_bytes(data)
     found = [f for f in survey(tmp_path / name).findings if f.kind == kind]
     assert [f.spot.place for f in found] == [place]
-    assert found[0].message
+    assert found[0].seen
+    assert found[0].hint.endswith("?")
+
+
+def test_what_readers_find_is_counted(tmp_path):
+    lines = [f"[step={i}] loss = {i}.5.\n" for i in range(1500)]
+    path = tmp_path / "run.log"
+    path.write_text("".join(f"{line}INFO:absl:{line}" for line in lines))
+    (found,) = survey(path).findings
+    assert (found.kind, found.spot.place, found.count) == ("double-line", 2, 1500)
+    assert found.message == (
+        "a line is there twice in a row; counted once. The first of 1,500 places. "
+        "Two handlers on one logger?"
+    )
 
 
 DECLARED = {
