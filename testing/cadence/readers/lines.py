@@ -38,10 +38,14 @@ _GLOG = re.compile(
     r"(?:[^\s\]]{1,200}\])?",
     re.A,
 )
-# mpirun, torchrun, Ray.
+# mpirun, torchrun and what people write by hand, Ray. `scan` relies on it that
+# none of them begins with a letter or a digit, unless it holds an equals sign.
 _LAUNCHER = re.compile(
-    r"\s{0,40}(?:\[(\d{1,6},\d{1,6})\]<\w{1,10}>:|\[((?:rank|default)\d{1,6})\]:"
-    r"|\(([^()]{0,80}pid=\d{1,10})[^()]{0,80}\))\s{0,40}"
+    r"\s{0,40}(?:\[(\d{1,6},\d{1,6})\]<\w{1,10}>:"
+    r"|\[((?:rank|default|worker|process)[ _:=#]?\d{1,6})\]:?"
+    r"|\(([^()]{0,80}pid=\d{1,10})[^()]{0,80}\)"
+    r"|((?:local_|global_)?(?:rank|worker|process|pid)=\d{1,10})(?!\w)[,:]?)\s{0,40}",
+    re.I,
 )
 _WORD = re.compile(r"\w+")
 
@@ -80,8 +84,7 @@ def _free(line: str) -> Found | None:
     step = values.step(found[1]) if found else None
     if not found or step is None:
         return None
-    head = _GLOG.match(line)
-    before = _PAIR.finditer(line, head.end() if head else 0, found.start())
+    before = _PAIR.finditer(line, _head(line), found.start())
     matches = [pair for pair in before if pair[2] == "="]
     matches += _PAIR.finditer(line, found.end())
     matches = [pair for pair in matches if not _STEP_NAME.fullmatch(pair[1])]
@@ -90,6 +93,14 @@ def _free(line: str) -> Found | None:
         return None
     start = min([found.start(), *(pair.start() for pair in matches)])
     return Found(line[:start], step, pairs)
+
+
+def _head(line: str) -> int:
+    """Where the text of a logger's or launcher's own ends."""
+    launcher = _LAUNCHER.match(line)
+    start = launcher.end() if launcher else 0
+    glog = _GLOG.match(line, start)
+    return glog.end() if glog else start
 
 
 def continued(line: str) -> tuple[str, str] | None:
@@ -102,7 +113,7 @@ def writer(prefix: str) -> str:
     """The process, thread or rank a prefix names; empty when it names none."""
     launcher = _LAUNCHER.match(prefix)
     if launcher:
-        return launcher[1] or launcher[2] or launcher[3]
+        return next(text for text in launcher.groups() if text)
     glog = _GLOG.match(prefix)
     return glog[1] if glog else ""
 

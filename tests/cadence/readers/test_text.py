@@ -214,6 +214,29 @@ def test_writers_are_told_apart(write):
     assert problems(path) == []
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "(RolloutWorker pid={}) ",
+        "(RolloutWorker pid={}) " + ABSL,
+        "[Rank {}] ",
+        "[rank{}]: ",
+        "[worker {}] " + ABSL,
+        "rank={} ",
+        "local_rank={}, ",
+        "[1,{}]<stderr>:",
+    ],
+)
+@pytest.mark.parametrize(
+    "form", ["step = 5: loss = 1.5", "loss = 1.5, step = 5", "[step=5] loss = 1.5."]
+)
+def test_who_writes_is_no_value(write, prefix, form):
+    path = write("".join(f"{prefix.format(rank)}{form}\n" for rank in (10, 11, 12)))
+    assert [row[:3] for row in rows(path)] == [("loss", 5, 1.5)] * 3
+    writers = [series.writer for series in series_of(path)]
+    assert [writer[-2:] for writer in writers] == ["10", "11", "12"]
+
+
 def test_places_survive_crlf_bom_and_utf16(write):
     lines = f"hello\n{ABSL}[step=0] loss = 1.5.\n\n[step=1] lösung = 2.\n"
     expected = [("loss", 0, 1.5, 2), ("lösung", 1, 2.0, 4)]
