@@ -23,6 +23,10 @@ class GoldenError(AssertionError):
     """The run differs from the golden file, or there was none."""
 
 
+class WrittenError(GoldenError):
+    """The golden file was written just now."""
+
+
 def file_name(module: str, test: str) -> str:
     """Name of the golden file of a test; of letters that every disk takes."""
     plain = test.replace("[", "-").replace("]", "").replace("::", ".")
@@ -38,8 +42,9 @@ def compare(
     """Compares a run with the golden file at `path`.
 
     Raises:
-      GoldenError: it differs, or the file was written just now: no run passes
-        against a file that it has written itself.
+      WrittenError: the file was written just now: no run passes against a file
+        that it has written itself.
+      GoldenError: the run differs.
     """
     if not isinstance(run, (str, os.PathLike)):
         run = list(run)
@@ -49,7 +54,7 @@ def compare(
     seen = recorder.close()
     if not path.exists():
         _write(seen, path)
-        raise GoldenError(
+        raise WrittenError(
             f"There was no golden cadence; {path.name} is written now.\n"
             f"Look at it, commit it and run the test again.{_warning(recorder)}"
         )
@@ -63,7 +68,7 @@ def compare(
         return
     if update:
         _write(seen, path)
-        raise GoldenError(
+        raise WrittenError(
             f"{path.name} did not hold and is rewritten.\n"
             f"Look at what changed, commit it and run again without "
             f"--cadence-update.{_warning(recorder)}"

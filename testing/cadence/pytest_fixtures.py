@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _OPTION = "--cadence-update"
 _TESTS = pytest.StashKey[dict[str, list[str]]]()
+_WRITTEN = pytest.StashKey[set[pathlib.Path]]()
 _WORKER = "onbeat_cadence"
 
 
@@ -26,10 +27,17 @@ class GoldenCadence:
     `test_train.test_beat.cadence.toml`.
     """
 
-    def __init__(self, module: pathlib.Path, test: str, update: bool) -> None:
+    def __init__(
+        self,
+        module: pathlib.Path,
+        test: str,
+        update: bool,
+        written: set[pathlib.Path] | None = None,
+    ) -> None:
         self._module = module
         self._test = test
         self._update = update
+        self._written = set() if written is None else written
 
     def path(self, name: str = "") -> pathlib.Path:
         """The golden file, of the test or of its run `name`."""
@@ -54,9 +62,15 @@ class GoldenCadence:
         __tracebackhide__ = True
         from testing.cadence import golden
 
+        path = self.path(name)
         failure = ""
+        if path in self._written:  # the test was run once more, by a plugin say
+            failure = f"{path.name} was written in this run. Run again to compare."
         try:
-            golden.compare(run, self.path(name), self._update)
+            golden.compare(run, path, self._update)
+        except golden.WrittenError as error:
+            self._written.add(path)
+            failure = str(error)
         except golden.GoldenError as error:
             failure = str(error)
         if failure:  # not from within the handler: pytest would show both
@@ -75,7 +89,8 @@ def cadence(request: pytest.FixtureRequest) -> GoldenCadence:
     `pytest --cadence-update` rewrites golden files that do not hold.
     """
     update = bool(request.config.getoption(_OPTION))
-    return GoldenCadence(request.path, _test_name(request.node), update)
+    written = request.config.stash[_WRITTEN]
+    return GoldenCadence(request.path, _test_name(request.node), update, written)
 
 
 @pytest.fixture
@@ -105,6 +120,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_TESTS] = {}
+    config.stash[_WRITTEN] = set()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

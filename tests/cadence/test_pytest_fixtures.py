@@ -46,6 +46,17 @@ def test_never_green_in_the_run_that_writes(run, pytester):
     run(3).assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize("options", [(), ("--cadence-update",)])
+def test_not_green_when_a_plugin_runs_the_test_again(run, pytester, options):
+    twice = ("test_it.py", "test_it.py", "--keep-duplicates")
+    first = run(3, *options, *twice)
+    first.assert_outcomes(failed=2)
+    first.stdout.fnmatch_lines(
+        ["test_it.test_beat.cadence.toml was written in this run. Run again *"]
+    )
+    run(3, *twice).assert_outcomes(passed=2)
+
+
 def test_a_change_fails_until_it_is_recorded(run, pytester):
     run(3)
     changed = run(4)
