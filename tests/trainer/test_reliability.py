@@ -105,18 +105,18 @@ def test_real_full_and_read_only_disks(tmp_path):
         first, full, no_policy, read_only, last = json.load(file)
     assert first["error"] is None
     assert re.match(
-        rf"(Checkpoint 2|Summaries) could not be written to {root}: .*No space left on "
-        rf"device.* Kept: {root}/ckpt-1; the next run goes on from there\.$",
+        rf"(Checkpoint 3|Summaries) could not be written to {root}: .*No space left on "
+        rf"device.* Kept: {root}/ckpt-2; the next run goes on from there\.$",
         full["error"],
     )
-    assert {"ckpt-1.index", "checkpoint"} <= set(full["files"])
-    assert not [name for name in full["files"] if name.startswith("ckpt-2")]
+    assert {"ckpt-2.index", "checkpoint"} <= set(full["files"])
+    assert not [name for name in full["files"] if name.startswith("ckpt-3")]
     assert re.match(
-        rf"The policy could not be written to {root}/policy_8: .*No space left on "
+        rf"The policy could not be written to {root}/policy_12: .*No space left on "
         r"device.* The checkpoint is saved; the next run exports the policy from it\.$",
         no_policy["error"],
     )
-    assert "ckpt-2.index" in no_policy["files"]
+    assert "ckpt-3.index" in no_policy["files"]
     assert not [name for name in no_policy["files"] if "policy" in name]
     assert re.match(
         rf"The lock of the run could not be written to {root}/onbeat\.lock: "
@@ -124,6 +124,6 @@ def test_real_full_and_read_only_disks(tmp_path):
         read_only["error"],
     )
     assert last["error"] is None
-    assert {"policy_12", "ckpt-3.index"} <= set(last["files"])
+    assert {"policy_16", "ckpt-4.index"} <= set(last["files"])
     steps = [step for step, _ in traces.logged(tmp_path / "log")["loss"]]
-    assert sorted(set(steps)) == [0, 1, 2]
+    assert sorted(set(steps)) == [0, 1, 2, 3]

@@ -51,16 +51,16 @@ def on_a_small_disk(root_dir: str, log: str, result: str) -> None:
     _log_to(log)
     os.makedirs(root_dir)
     _mount("-t", "tmpfs", "-o", "size=400k", "tmpfs", root_dir)
-    steps = [_outcome(root_dir, 1)]
+    steps = [_outcome(root_dir, 2)]
     filler = _fill(root_dir, spare=4096)
-    steps.append(_outcome(root_dir, 2))
+    steps.append(_outcome(root_dir, 3))
     os.truncate(filler, os.path.getsize(filler) - 60_000)
-    steps.append(_outcome(root_dir, 2, save_policy=True))
+    steps.append(_outcome(root_dir, 3, save_policy=True))
     os.unlink(filler)
     _mount("-o", "remount,ro", root_dir)
-    steps.append(_outcome(root_dir, 3))
+    steps.append(_outcome(root_dir, 4))
     _mount("-o", "remount,rw", root_dir)
-    steps.append(_outcome(root_dir, 3, save_policy=True))
+    steps.append(_outcome(root_dir, 4, save_policy=True))
     with open(result, "w") as file:
         json.dump(steps, file)
 

@@ -58,6 +58,8 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # A job in the background is started with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in iter(sys.stdin.readline, ""):
         question = json.loads(line)
         if "wait" in question:
