@@ -200,11 +200,12 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class _Loggers:
-    """What a test can do to the loggers: handlers and levels, absl's verbosity."""
+    """What a test can do to the loggers: handlers and levels, absl's flags, disable."""
 
     handlers: dict[str, list[logging.Handler]]
     levels: dict[str, int]
     absl: dict[str, Any]
+    disabled: int
 
     @classmethod
     def now(cls) -> _Loggers:
@@ -213,6 +214,7 @@ class _Loggers:
             {name: list(logger.handlers) for name, logger in loggers.items()},
             {name: logger.level for name, logger in loggers.items()},
             _absl_flags(),
+            logging.root.manager.disable,
         )
 
     def restore(self) -> None:
@@ -229,6 +231,8 @@ class _Loggers:
                 logger.handlers[:] = handlers
             if logger.level != self.levels[name]:
                 logger.setLevel(self.levels[name])
+        if logging.root.manager.disable != self.disabled:
+            logging.disable(self.disabled)
 
 
 _ABSL_DEFAULTS = {"verbosity": -1, "stderrthreshold": "fatal"}

@@ -135,8 +135,10 @@ def test_loggers_are_as_before_after_each_test(run):
             absl_logging.use_absl_handler()
             logging.getLogger().setLevel(5)
             logging.getLogger("absl").addHandler(logging.NullHandler())
+            logging.disable(logging.ERROR)
 
         def test_b():
+            assert logging.root.manager.disable == logging.NOTSET
             assert absl_logging.get_verbosity() == VERBOSITY
             assert absl_logging.FLAGS["stderrthreshold"].value == "fatal"
             assert absl_logging.get_absl_handler() not in logging.root.handlers

@@ -11,7 +11,7 @@ from testing.cadence.report import Report
 from testing.contracts._episodes import EPISODE, new_bandit, new_episodes
 from testing.contracts._rules import Rulebook, broken, equal, not_exercised
 from testing.fakes._calls import Core, call_python
-from testing.fakes._tf import tf
+from testing.fakes._tf import policy_step, tf, tf_policy
 from testing.fakes.environment import FakeEnvironment
 from testing.fakes.faults import FaultPlan
 from testing.fakes.policy import FakePolicy
@@ -46,6 +46,10 @@ CONTRACT = {
     ),
     "returns-last": "run returns the environment's current time step.",
     "starts-where-told": "A run starts at the time step it is given.",
+    "policy-state": (
+        "The policy's state goes from step to step, from its initial one or the one "
+        "run is given, and is returned."
+    ),
     "maximum-iterations": "A run stops after maximum_iterations steps.",
     "boundaries": (
         "The step from an episode's end to the next start is observed, not counted."
@@ -107,6 +111,7 @@ class _Rig:
         *,
         environment: Any = None,
         transitions: bool = False,
+        remembers: bool = False,
         faults: FaultPlan | None = None,
     ) -> None:
         self.timeline = Timeline()
@@ -126,6 +131,9 @@ class _Rig:
             ],
             **parts,
         )
+        if remembers:
+            specs = environment.time_step_spec(), environment.action_spec()
+            self.policy = _Remembering(*specs)
         self.first = _Observer("first", self.timeline, faults)
         self.second = _Observer("second", self.timeline, faults)
         observers: dict[str, list[Any]] = {"observers": [self.first, self.second]}
@@ -143,6 +151,24 @@ class _Rig:
         """What happened, without resets and driver's own events."""
         events = self.timeline.of("policy.action", "env.step", "metric.update")
         return [e.kind if e.kind != "metric.update" else e.name for e in events]
+
+
+class _Remembering(tf_policy.TFPolicy):
+    """A policy whose state counts the actions it has taken, row by row."""
+
+    def __init__(self, time_step_spec: Any, action_spec: Any) -> None:
+        state = tf.TensorSpec((), tf.int32, "actions_taken")
+        super().__init__(time_step_spec, action_spec, policy_state_spec=state)
+
+    def _variables(self) -> list[Any]:
+        return []
+
+    def _action(self, time_step: Any, policy_state: Any, seed: Any = None) -> Any:
+        action = tf.zeros_like(policy_state, self.action_spec.dtype)
+        return policy_step.PolicyStep(action, policy_state + 1, ())
+
+    def _distribution(self, time_step: Any, policy_state: Any) -> Any:
+        raise NotImplementedError
 
 
 class _Observer:
@@ -330,6 +356,25 @@ def _starts_where_told(subject: _Subject) -> None:
         not_exercised("no observer was called")
     seen = rig.first.seen[0]["observation"]
     equal([500 + row for row in range(BATCH)], seen, "first observation")
+
+
+@RULES.check("policy-state")
+def _policy_state(subject: _Subject) -> None:
+    rig = subject.rig(remembers=True)
+    if "policy_state" not in inspect.signature(rig.driver.run).parameters:
+        not_exercised("run takes no policy_state")
+    _remembered(rig, "of a policy that counts its actions")
+    given = tf.fill([BATCH], 40)
+    _remembered(rig, "when given 40", policy_state=given)
+
+
+def _remembered(rig: _Rig, what: str, **given: Any) -> None:
+    before = rig.steps - (40 if given else 0)
+    returned = rig.driver.run(**given)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        not_exercised("run does not return time step and policy state")
+    state = [int(row) for row in tf.nest.flatten(returned[1])[0]]
+    equal([rig.steps - before] * BATCH, state, f"state {what}, after a run")
 
 
 @RULES.check("maximum-iterations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import random
@@ -200,6 +201,75 @@ def test_a_trainer_that_never_ends_is_stopped():
     report = check_trainer(train, only=["driver-runs"], raises=False)
     assert report.broken == ("completes",)
     assert "RunawayError after" in report.violations[0].seen
+
+
+def test_a_trainer_that_does_nothing():
+    def train(root_dir, agent, environment, training_loops, steps_per_loop):
+        pass
+
+    report = check_trainer(train, raises=False)
+    assert report.broken == (
+        "driver-runs",
+        "train-calls",
+        "loss-steps",
+        "checkpoint-final",
+        "arguments-checked",
+    )
+    seen = {violation.rule: violation for violation in report.violations}
+    assert seen["driver-runs"].seen == "0 steps, loop by loop: [nothing]"
+    assert seen["driver-runs"].where.splitlines()[0].endswith(", its end")
+    assert seen["train-calls"].seen == "0 calls, loop by loop: [nothing]"
+
+
+def test_a_generator_is_not_run():
+    def train(agent, environment, training_loops, steps_per_loop):
+        yield
+
+    async def later(agent, environment, training_loops, steps_per_loop):
+        pass
+
+    for function, kind in ((train, "generator"), (later, "coroutine")):
+        report = check_trainer(function, only=["driver-runs"], raises=False)
+        (violation,) = report.violations
+        assert violation.rule == "completes"
+        assert f"it returned a {kind}, which nobody runs" in violation.seen
+        assert violation.hint.startswith("wrap it")
+
+
+@pytest.mark.parametrize(
+    ("form", "hint"),
+    [
+        ("step {}: {}: {}", "'step 0: loss: 0.08"),
+        ("[step={}] train_{} = {}.", "'[step=0] train_loss = 0.08"),
+        ("[step={}, {}] {}", "'[step=0, loss] 0.08"),
+    ],
+)
+def test_the_hint_shows_how_the_loss_is_logged_instead(form, hint):
+    class OtherForm(reference.Reference):
+        def log(self, step, name, value):
+            logging.getLogger("x").info(form.format(step, name, value.numpy()))
+
+    report = check_trainer(
+        reference.trainer(OtherForm), only=["loss-steps"], raises=False
+    )
+    (violation,) = report.violations
+    assert violation.hint.startswith(f"of another form: {hint}")
+
+
+def test_a_logger_of_ones_own_gets_its_handlers_back():
+    logger = logging.getLogger("keeps to itself")
+    logger.propagate = False
+    handler = logging.NullHandler()
+    logger.addHandler(handler)
+    check_trainer(reference.train, only=FAST)
+    assert logger.handlers == [handler]
+
+
+def test_the_name_of_a_partial():
+    report = check_trainer(
+        functools.partial(reference.train, save_policy=False), only=FAST
+    )
+    assert report.subject == "tests.faulty.reference.train, in part"
 
 
 def test_importing_the_package_needs_no_tensorflow():

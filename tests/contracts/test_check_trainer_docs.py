@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pathlib
 
+import pytest
+
 from testing.contracts.trainer.texts import CONTRACT
 from tests.contracts import golden
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "check_trainer.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+ROOT = pathlib.Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "check_trainer.md").read_text(encoding="utf-8")
 
 
 def test_all_rules_are_listed_in_their_words():
@@ -17,6 +19,9 @@ def test_all_rules_are_listed_in_their_words():
     assert rows == [f"| `{name}` | {text} |" for name, text in CONTRACT.items()]
 
 
-def test_the_report_shown_is_a_real_one():
-    report = TEXT.partition("```text\n")[2].partition("\n```")[0]
-    golden.check("LossBefore", report)
+@pytest.mark.parametrize("page", ["docs/check_trainer.md", "README.md"])
+def test_the_report_shown_is_a_real_one(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    start = "```text\ntests.faulty.faults.LossBefore"
+    report = text.partition(start)[2].partition("\n```")[0]
+    golden.check("LossBefore", f"tests.faulty.faults.LossBefore{report}")

@@ -28,6 +28,7 @@ PINNED = (
     "PolicyOfTheFirstLoop",
     "Printed",
     "Reversed",
+    "RewardsShifted",
     "SavedInFinally",
     "StepMetricNeverUpdated",
     "SummariesAtEnvironmentSteps",

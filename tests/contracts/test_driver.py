@@ -41,6 +41,7 @@ def test_what_a_driver_does_not_offer_is_skipped():
     assert [skip.rule for skip in report.skipped] == [
         "transitions",
         "starts-where-told",
+        "policy-state",
         "maximum-iterations",
     ]
 
@@ -183,6 +184,23 @@ class _StartsElsewhere(CountingDriver):
         return super().run(None, policy_state, maximum_iterations)
 
 
+class _ForgetsItsState(CountingDriver):
+    def _advance(self, counter, now, policy_state):
+        initial = self.policy.get_initial_state(self.env.batch_size)
+        return super()._advance(counter, now, initial)
+
+
+class _IgnoresTheStateGiven(CountingDriver):
+    def run(self, time_step=None, policy_state=None, maximum_iterations=None):
+        return super().run(time_step, None, maximum_iterations)
+
+
+class _ReturnsTheInitialState(CountingDriver):
+    def run(self, time_step=None, policy_state=None, maximum_iterations=None):
+        initial = self.policy.get_initial_state(self.env.batch_size)
+        return super().run(time_step, policy_state, maximum_iterations)[0], initial
+
+
 class _HasNoLimit(CountingDriver):
     def run(self, time_step=None, policy_state=None, maximum_iterations=None):
         return super().run(time_step, policy_state)
@@ -234,6 +252,9 @@ BROKEN = {
     _ReturnsNothing: {"returns-last"},
     _ReturnsTheFirst: {"returns-last"},
     _StartsElsewhere: {"starts-where-told"},
+    _ForgetsItsState: {"policy-state"},
+    _IgnoresTheStateGiven: {"policy-state"},
+    _ReturnsTheInitialState: {"policy-state"},
     _HasNoLimit: {"maximum-iterations"},
     _CountsBoundaries: {"boundaries"},
     _RunsWhenTraced: {"in-graph"},

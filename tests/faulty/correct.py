@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import logging as python_logging
 import os
 from collections.abc import Callable
 from typing import Any
@@ -327,8 +328,6 @@ def in_a_file(
     if training_loops < 1:
         return trainer.run()
     trainer.check()
-    import logging as python_logging
-
     os.makedirs(root_dir, exist_ok=True)
     handler = python_logging.FileHandler(os.path.join(root_dir, "train.log"))
     logger = logging.get_absl_logger()
@@ -361,6 +360,28 @@ policy_elsewhere = reference.trainer(PolicyElsewhere)
 policy_elsewhere.__name__ = policy_elsewhere.__qualname__ = "policy_elsewhere"
 policy_elsewhere.__module__ = __name__
 correct(policy_elsewhere)
+
+
+class OwnLogger(Reference):
+    """Logs through a logger of its own, which keeps its records to itself."""
+
+    def build(self) -> None:
+        super().build()
+        self.logger = python_logging.getLogger(f"{__name__}.{id(self)}")
+        self.logger.propagate = False
+        self.logger.setLevel(python_logging.INFO)
+        if not self.logger.handlers:
+            self.logger.addHandler(python_logging.StreamHandler())
+
+    def log(self, step: int, name: str, value: Any) -> None:
+        self.logger.info("[step=%d] %s = %s.", step, name, value)
+        self.summary(step, name, value)
+
+
+own_logger = reference.trainer(OwnLogger)
+own_logger.__name__ = own_logger.__qualname__ = "own_logger"
+own_logger.__module__ = __name__
+correct(own_logger)
 
 
 class SavesOften(Reference):

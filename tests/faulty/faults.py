@@ -241,6 +241,33 @@ class MixedRows(Reference):
         return tf.nest.map_structure(mix, super().experience(j))
 
 
+@fault("in-order")
+class RewardsShifted(Reference):
+    """Each reward stands with the observation after it."""
+
+    def experience(self, j):
+        experience = super().experience(j)
+        return experience._replace(reward=tf.roll(experience.reward, 1, axis=1))
+
+
+@fault("in-order")
+class ActionsOfOtherRows(Reference):
+    """Each row has the actions of another environment."""
+
+    def experience(self, j):
+        experience = super().experience(j)
+        return experience._replace(action=tf.roll(experience.action, 1, axis=0))
+
+
+@fault("in-order")
+class RewardsForgotten(Reference):
+    """The experience is put together without its rewards."""
+
+    def experience(self, j):
+        experience = super().experience(j)
+        return experience._replace(reward=tf.zeros_like(experience.reward))
+
+
 @fault("collect-before-train")
 class Interleaved(Reference):
     """Each driver run is trained on at once, A or no A."""
@@ -999,7 +1026,7 @@ class SeededByTime(Reference):
         super().build()
 
 
-@fault("deterministic")
+@fault("deterministic", "in-order")
 class OwnGenerator(Reference):
     """Noise of an unseeded generator is added to the rewards."""
 

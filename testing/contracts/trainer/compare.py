@@ -54,7 +54,7 @@ def at_line(run: Run, line: Line) -> str:
 def at_event(run: Run, kind: str, number: int) -> str:
     """Where the n-th event of a kind is, with the events around it."""
     places = [i for i, event in enumerate(run.events) if event.kind == kind]
-    if number >= len(places):
+    if number not in range(len(places)):
         return at_end(run)
     return f"{run.title}, {kind} {number}{around(run, places[number])}"
 

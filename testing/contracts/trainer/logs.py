@@ -18,6 +18,8 @@ from testing.fakes import _series
 
 _TENSOR = re.compile(r"tf\.Tensor\((.*), shape=\(\), dtype=\w+\)", re.DOTALL)
 _NUMPY = re.compile(r"(?:np|numpy)\.\w+\((.*)\)", re.DOTALL)
+# Loggers that `captured` looks after, whether they propagate or not.
+_KNOWN = ("absl", "tensorflow")
 # What is meant to be a series line, whether or not it is one.
 ATTEMPT = re.compile(r"\s*\[?step ?=", re.IGNORECASE)
 
@@ -50,7 +52,7 @@ class Line:
 
 
 class Capture(logging.Handler):
-    """Stands at the root logger and keeps what comes there.
+    """Stands at the root logger, and at those that keep to themselves.
 
     Attributes:
       lines: what came, oldest first.
@@ -60,6 +62,21 @@ class Capture(logging.Handler):
         super().__init__(level=logging.NOTSET)
         self.lines: list[Line] = []
         self._watch = watch
+        self._apart: list[tuple[logging.Logger, list[logging.Handler]]] = []
+
+    def follow(self) -> None:
+        """Stands at loggers too whose records do not come to the root logger."""
+        for logger in list(logging.root.manager.loggerDict.values()):
+            if not isinstance(logger, logging.Logger) or logger.propagate:
+                continue
+            if logger.name not in _KNOWN and self not in logger.handlers:
+                self._apart.append((logger, logger.handlers[:]))
+                logger.handlers[:] = [self]
+
+    def leave(self) -> None:
+        """Gives these loggers their own handlers back."""
+        for logger, handlers in self._apart:
+            logger.handlers[:] = handlers
 
     def emit(self, record: logging.LogRecord) -> None:
         """Formats and keeps one record. Never raises into the code under test."""
@@ -106,6 +123,7 @@ def captured(watch: Watch) -> Iterator[Capture]:
     for logger in loggers:
         logger.handlers[:] = []
     root.addHandler(capture)
+    capture.follow()
     root.setLevel(logging.DEBUG)
     # Below INFO, so that a trainer which sets INFO and leaves it is seen to do so.
     absl_logging.set_verbosity(absl_logging.DEBUG)
@@ -114,6 +132,7 @@ def captured(watch: Watch) -> Iterator[Capture]:
     try:
         yield capture
     finally:
+        capture.leave()
         absl_logging.set_verbosity(verbosity)
         for logger, handlers, level, propagate in before:
             logger.handlers[:] = handlers

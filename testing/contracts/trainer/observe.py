@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import io
 import os
 import sys
@@ -109,6 +110,24 @@ class Run:
         return [e.value for e in self.events if e.kind == "env.step"]
 
     @functools.cached_property
+    def actions(self) -> dict[int, float]:
+        """The action taken in each interaction, by its number."""
+        return {
+            serial: action
+            for step in self.env_steps
+            for serial, action in zip(step.serials, step.actions, strict=True)
+        }
+
+    @functools.cached_property
+    def rewards(self) -> dict[int, float]:
+        """What each interaction earned, by its number."""
+        return {
+            serial: reward
+            for step in self.env_steps
+            for serial, reward in zip(step.serials, step.rewards, strict=True)
+        }
+
+    @functools.cached_property
     def trained(self) -> list[TrainCall]:
         """Calls of `agent.train`, oldest first."""
         return [e.value for e in self.events if e.kind == "agent.train"]
@@ -210,7 +229,7 @@ def _call(offer: Offer, run: Run, watch: Watch, parts: dict[str, Any]) -> None:
         run.lines = capture.lines
         run.buffers = stack.enter_context(buffers.seen())
         flush = stack.enter_context(disk.writers())
-        watch.probes.append(_Looker(run, watch))
+        watch.probes.append(_Looker(run, watch, capture))
         subjects.seed_all(1234)
         run.before = process.state()
         run.error = _error(offer, arguments)
@@ -234,11 +253,15 @@ def _arguments(setting: Setting, root: Path) -> dict[str, Any]:
 
 def _error(offer: Offer, arguments: dict[str, Any]) -> BaseException | None:
     try:
-        offer.call(**arguments)
+        returned = offer.call(**arguments)
     except (Exception, SystemExit, StopError, RunawayError) as error:
         if isinstance(error, TypeError) and offer.withdraw(error):
             return _error(offer, arguments)
         return error
+    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+        returned.close()
+        kind = type(returned).__name__
+        return TypeError(f"it returned a {kind}, which nobody runs")
     return None
 
 
@@ -256,8 +279,9 @@ def _look_at_the_end(run: Run, flush: Callable[[], None]) -> None:
 class _Looker:
     """Looks at buffers, policies and log levels while the trainer runs."""
 
-    def __init__(self, run: Run, watch: Watch) -> None:
+    def __init__(self, run: Run, watch: Watch, capture: logs.Capture) -> None:
         self._run = run
+        self._capture = capture
         self._watch = watch
         self._last = ""
         self._steps = 0
@@ -269,6 +293,7 @@ class _Looker:
             self._turn(event.kind)
 
     def _turn(self, kind: str) -> None:
+        self._capture.follow()
         for reason in logs.silenced():
             self._run.silenced.append((len(self._watch), reason))
         if kind == "env.step" and self._last == "agent.train":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from testing.contracts._rules import broken, not_exercised
 from testing.contracts.trainer import compare
@@ -171,6 +173,30 @@ def _in_order(lab: Lab) -> None:
             if times and times[0] < before:
                 _wrong_order(run, number, times[0], before)
             before = times[0] if times else before
+            _of_its_own(run, number, call)
+
+
+def _of_its_own(run: Run, number: int, call: TrainCall) -> None:
+    """Each observation stands with the action taken on it and what that earned."""
+    for what, kept, seen in (
+        ("action", run.actions, call.actions),
+        ("reward", run.rewards, call.rewards),
+    ):
+        for serial, value in _pairs(call.serials, seen):
+            due = kept.get(serial, value)
+            if not math.isclose(value, due, rel_tol=1e-5, abs_tol=1e-6):
+                broken(
+                    f"{what} {due:.6g} with interaction {serial}",
+                    f"{what} {value:.6g}",
+                    compare.at_event(run, "agent.train", number),
+                    f"is the {what} that of another step or row, or changed?",
+                )
+
+
+def _pairs(serials: Any, values: Any) -> Iterator[tuple[int, float]]:
+    """Each interaction of an experience with its value; nothing without serials."""
+    for row, cells in zip(serials or (), values, strict=False):
+        yield from zip(row, cells, strict=False)
 
 
 def _by_loop(run: Run) -> Iterator[tuple[bool, int, TrainCall]]:

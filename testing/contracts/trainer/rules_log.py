@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,12 +66,20 @@ def _missing_hint(run: Run, what: str) -> str:
     if quiet:
         level = logging.getLevelName(quiet[0].level)
         return f"logged at {level}, which nobody sees by default: {quiet[0].text!r}"
-    alike = compare.first(run.lines, lambda line: bool(ATTEMPT.match(line.text)))
+    alike = _alike(run, LOSS if what == LOSS else METRIC)
     if alike:
         return f"of another form: {alike.text.splitlines()[0]!r}"
     if what == "metric":
         return "are the metrics given to export_utils.export_metrics?"
     return "is the loss logged after agent.train?"
+
+
+def _alike(run: Run, name: str) -> Line | None:
+    """A line that has the name and some number, or what looks like a step."""
+    named = re.compile(rf"(?=.*\d).*{name}", re.IGNORECASE | re.DOTALL)
+    lines = [line for line in run.lines if named.match(line.text)]
+    lines += [x for x in run.lines if x.name is None and ATTEMPT.match(x.text)]
+    return lines[0] if lines else None
 
 
 def _steps(run: Run, name: str, lines: Sequence[Line]) -> None:

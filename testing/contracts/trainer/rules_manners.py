@@ -223,6 +223,8 @@ def _raised_hint(run: Run) -> str:
             f"{sizes.runs * sizes.steps} are due: a driver's num_steps sums over "
             "all environments: steps_per_loop * batch_size"
         )
+    if "which nobody runs" in str(run.error):
+        return "wrap it, so that a plain call trains: run it in the lambda"
     if "Sequence" in str(run.error) or "OutOfRange" in type(run.error).__name__:
         return "the buffer gives fewer batches than A: is it sized for a whole loop?"
     return "run it with these sizes and its own agent: does it raise there too?"

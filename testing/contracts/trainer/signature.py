@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +86,8 @@ class Offer:
 
 
 def _name(train: Callable[..., Any]) -> str:
+    if isinstance(train, functools.partial):
+        return f"{_name(train.func)}, in part"
     module = getattr(train, "__module__", "")
     name = getattr(train, "__qualname__", type(train).__qualname__)
     return f"{module}.{name}" if module else name

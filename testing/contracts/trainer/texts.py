@@ -15,7 +15,10 @@ CONTRACT = {
     "exactly-once": (
         "Every collected interaction is trained on once: none lost, none repeated."
     ),
-    "in-order": "Batch j of a loop is driver run j of that loop, rows not mixed.",
+    "in-order": (
+        "Batch j of a loop is driver run j of that loop: rows not mixed, each "
+        "observation with its own action and reward."
+    ),
     "collect-before-train": (
         "Within a loop all driver runs come before the first train call."
     ),
