@@ -187,10 +187,16 @@ def _of_its_own(run: Run, number: int, call: TrainCall) -> None:
             if not math.isclose(value, due, rel_tol=1e-5, abs_tol=1e-6):
                 broken(
                     f"{what} {due:.6g} with interaction {serial}",
-                    f"{what} {value:.6g}",
+                    f"{what} {value:.6g}{_whose(kept, value)}",
                     compare.at_event(run, "agent.train", number),
                     f"is the {what} that of another step or row, or changed?",
                 )
+
+
+def _whose(kept: dict[int, float], value: float) -> str:
+    """The interaction a value belongs to, where there is only one."""
+    owners = [serial for serial, other in kept.items() if other == value]
+    return f", that of interaction {owners[0]}" if len(owners) == 1 else ""
 
 
 def _pairs(serials: Any, values: Any) -> Iterator[tuple[int, float]]:
