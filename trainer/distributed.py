@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
 from absl import logging
 
 from trainer import arguments as arguments_lib
@@ -115,6 +116,7 @@ def train(
     environment = collectors.make_environment(environment_fn, 0)
     given |= {"agent": agent_fn(environment), "environment": environment}
     args = arguments_lib.validated(**given)
+    _check_sendable(own)
     if not args.training_loops:
         return _Run(args).go()
     with ray_session.connected(address) as session:
@@ -209,6 +211,18 @@ def _validated(own: dict[str, Any]) -> dict[str, Any]:
     if own["cpus_per_collector"] is not None:
         _number("cpus_per_collector", own["cpus_per_collector"], zero=True)
     return checked
+
+
+def _check_sendable(own: dict[str, Any]) -> None:
+    for name in ("agent_fn", "environment_fn"):
+        try:
+            cloudpickle.dumps(own[name])
+        except Exception as error:  # Whatever the objects it refers to may raise.
+            raise TypeError(
+                f"{name} can't be sent to another process: {error}. Allowed: a "
+                "function that makes what it needs, or gets it from its module, and "
+                "refers to no agent, environment, tensor, lock or open file made here."
+            ) from error
 
 
 def _number(name: str, value: Any, *, zero: bool = False) -> None:

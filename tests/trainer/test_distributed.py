@@ -77,6 +77,7 @@ def run(monkeypatch):
             return made[0]
 
         monkeypatch.setattr(distributed.ray_backend, "RayBackend", backend)
+        monkeypatch.setattr(distributed, "_check_sendable", lambda own: None)
         monkeypatch.setattr(distributed.ray_session, "connected", mock.MagicMock())
         with (
             mock.patch.object(export_utils, "logging", new_callable=MockLog) as log,
@@ -305,6 +306,18 @@ def test_arguments_are_checked_before_anything_is_done(
     with pytest.raises(error) as caught:
         distributed.train(root_dir, training_loops=1, steps_per_loop=1, **given)
     assert str(caught.value).startswith(message)
+    assert not root_dir.exists()
+
+
+def test_a_function_that_cannot_be_sent_is_refused(tmp_path):
+    agent = CountingAgent(FakeEnvironment())
+    root_dir = tmp_path / "not-made"
+    with pytest.raises(TypeError) as caught:
+        distributed.train(
+            root_dir, lambda environment: agent, FakeEnvironment, 1, 1, num_collectors=1
+        )
+    assert str(caught.value).startswith("agent_fn can't be sent to another process: ")
+    assert "refers to no agent, environment, " in str(caught.value)
     assert not root_dir.exists()
 
 

@@ -1,0 +1,324 @@
+"""The distributed trainer on Ray itself, with collectors and learners that are killed.
+
+What does not need Ray is tested in `test_distributed.py` and `test_pool.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.metrics import export_utils, tf_metrics
+
+from testing.fakes import MockLog
+from tests.trainer import ray_worlds
+from tests.trainer.ray_worlds import BATCH_SIZE, PER_COLLECTOR, STEPS, World
+from trainer import distributed, pool
+
+pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+PATIENCE = 120.0  # Seconds; a test that needs as long has failed.
+
+
+class Run:
+    """A call of `distributed.train`, and what can be seen of it."""
+
+    def __init__(self, directory: pathlib.Path, **faults: Any) -> None:
+        self.world = World(directory, **faults)
+        self.root = directory / "root"
+        self.agent: Any = None
+        self.warnings: list[str] = []
+        self.log = MockLog()
+
+    def train(self, loops: int, a: int, num_collectors: int, **more: Any) -> Any:
+        made = len(ray_worlds.MADE)
+
+        def note(text: str, *args: Any) -> None:
+            self.warnings.append(text % args)
+
+        with (
+            mock.patch.object(export_utils, "logging", self.log),
+            mock.patch.object(pool.logging, "warning", note),
+        ):
+            try:
+                return distributed.train(
+                    self.root,
+                    self.world.agent,
+                    self.world.environment,
+                    loops,
+                    STEPS,
+                    a,
+                    num_collectors=num_collectors,
+                    **({"save_policy": False} | more),
+                )
+            finally:
+                self.agent = ray_worlds.MADE[made]
+
+    def trained(self) -> list[np.ndarray]:
+        """Serial numbers of each train call, `[batch_size, steps]`."""
+        return [np.array(call.serials) for call in self.agent.train_calls]
+
+
+@pytest.fixture
+def marker(monkeypatch):
+    """A mark that all processes started from here on carry."""
+    mark = f"onbeat-test-{uuid.uuid4().hex}"
+    monkeypatch.setenv("ONBEAT_TEST_MARK", mark)
+    return mark
+
+
+def wait_until(true: Any, what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s"
+        time.sleep(0.2)
+
+
+def check_trained_once(run: Run, loops: int, a: int) -> None:
+    assert run.log.steps("loss") == list(range(loops * a))
+    assert run.log.steps("AverageReturn") == list(range(loops * a))
+    calls = run.trained()
+    assert [call.shape for call in calls] == [(BATCH_SIZE, STEPS)] * (loops * a)
+    serials = np.concatenate([call.ravel() for call in calls]).tolist()
+    assert len(set(serials)) == len(serials)
+    assert set(serials) <= set(run.world.stepped())
+    # A FakePolicy acts by how often its agent was trained: none older than its loop.
+    actions = [set(np.ravel(c.actions)) for c in run.agent.train_calls]
+    assert actions == [{n // a * a % 3} for n in range(loops * a)]
+
+
+class Listening(tf_metrics.EnvironmentSteps):
+    """Looks who listens on which addresses whenever it is asked for its result."""
+
+    def __init__(self, marker: str) -> None:
+        super().__init__(name="Listening")
+        self._marker = marker
+        self.addresses: set[str] = set()
+        self.names: set[str] = set()
+
+    def result(self) -> Any:
+        if tf.executing_eagerly():
+            found = ray_worlds.marked(self._marker)
+            self.names |= set(found.values())
+            for pid in [*found, os.getpid()]:
+                self.addresses |= listening(pid)
+        return super().result()
+
+
+def listening(pid: int) -> set[str]:
+    """Addresses on which a process accepts connections."""
+    sockets = set()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            sockets.add(target[8:-1])
+    found = set()
+    for name, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in sockets:
+                raw = bytes.fromhex(words[1].split(":")[0])
+                parts = [raw[i : i + 4][::-1] for i in range(0, len(raw), 4)]
+                found.add(socket.inet_ntop(family, b"".join(parts)))
+    return found
+
+
+def test_two_collectors_one_of_them_slow(tmp_path, marker):
+    run = Run(tmp_path, faults={1: ("stall_at", 2, 3.0)})
+    listener = Listening(marker)
+    home = set(pathlib.Path.home().glob(".ray/*"))
+    before = signal.getsignal(signal.SIGTERM), dict(os.environ)
+    summary = run.train(
+        3, 4, 2, slow_after=1.0, additional_metrics=[listener], compile=False
+    )
+    assert summary.environment_steps == 3 * 4 * STEPS * BATCH_SIZE
+    check_trained_once(run, 3, 4)
+    assert sorted(run.world.stepped()) == sorted(np.ravel(run.trained()).tolist())
+    makers = [{int(s) // PER_COLLECTOR for s in c.ravel()} for c in run.trained()]
+    assert makers == [{0}, {1}] * 6
+    slow = [w for w in run.warnings if "making driver run" in w]
+    assert slow
+    assert slow[0].startswith("Collector 1 has been making driver run 2 of 4 for 1 s.")
+    # Ray was here, kept to itself, and has gone.
+    assert {"raylet", "gcs_server"} <= listener.names
+    assert listener.addresses
+    assert listener.addresses <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    assert (signal.getsignal(signal.SIGTERM), dict(os.environ)) == before
+    assert set(pathlib.Path.home().glob(".ray/*")) == home
+    wait_until(lambda: not ray_worlds.marked(marker), "all processes of Ray ended")
+
+
+def test_a_collector_that_is_killed_in_a_run(tmp_path):
+    # In its second run of the second loop.
+    run = Run(tmp_path, faults={1: ("kill_at", 3 * STEPS + 1)})
+    run.train(4, 4, 2)
+    check_trained_once(run, 4, 4)
+    makers = [int(c.ravel()[0]) // PER_COLLECTOR for c in run.trained()]
+    assert makers[:7] == [0, 1, 0, 1, 0, 1, 0]
+    assert makers[7] == 0  # Made again by the other one.
+    assert 1 not in makers[8:]
+    died = [w for w in run.warnings if "died" in w]
+    assert len(died) == 1
+    assert died[0].startswith("Collector 1 died: ")
+
+
+def test_all_collectors_are_killed_and_the_run_is_resumed(tmp_path):
+    faults = dict.fromkeys((0, 1), ("kill_at", 2 * STEPS + 1))
+    run = Run(tmp_path, faults=faults)
+    with pytest.raises(pool.CollectorError, match=r"^All collectors died, the last on"):
+        run.train(5, 4, 2)
+    assert tf.train.latest_checkpoint(str(run.root)).endswith("ckpt-1")
+    assert run.log.steps("loss") == [0, 1, 2, 3]
+    again = Run(tmp_path, first=500_000)
+    summary = again.train(3, 4, 1, resume_training_loops=True)
+    assert (summary.loops, summary.total_loops) == (2, 3)
+    assert again.log.steps("loss") == list(range(4, 12))
+    both = [s for r in (run, again) for call in r.trained() for s in call.ravel()]
+    assert len(both) == len(set(both)) == 3 * 4 * STEPS * BATCH_SIZE
+
+
+def test_an_environment_that_raises(tmp_path):
+    run = Run(tmp_path, faults={1: ("raise_at", STEPS + 1, ValueError("no such arm"))})
+    with pytest.raises(pool.CollectorError) as caught:
+        run.train(5, 4, 2)
+    text = str(caught.value)
+    first, second = text.splitlines()[:2]
+    assert first == "Collector 1 failed in driver run 4 of 4: ValueError: no such arm"
+    assert second == "Traceback of collector 1:"
+    assert "faults.py" in text
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+class Large(World):
+    """A policy of 24 MB, and experience of as much."""
+
+    def agent(self, environment: Any) -> Any:
+        agent = super().agent(environment)
+        agent.collect_policy.large = tf.Variable(tf.range(3_000_000, dtype=tf.int64))
+        return agent
+
+
+def test_policy_and_experience_too_large_for_one_message(tmp_path, monkeypatch):
+    # Ray's limit is 512 MB; what passes under this one needs no message.
+    monkeypatch.setenv("RAY_max_grpc_message_size", str(5 * 2**20))
+    run = Run(tmp_path)
+    run.world = Large(tmp_path, width=250_000)
+    run.train(2, 1, 1)
+    assert run.log.steps("loss") == [0, 1]
+    assert len(run.world.stepped()) == 2 * STEPS * BATCH_SIZE
+
+
+def start_learner(directory: pathlib.Path, loops: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.trainer.ray_learner", directory, str(loops)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=pathlib.Path(__file__).resolve().parents[2],
+    )
+
+
+def wait_for_checkpoint(root: pathlib.Path, learner: subprocess.Popen[bytes]) -> None:
+    def is_there() -> bool:
+        assert learner.poll() is None, learner.stderr.read().decode()
+        return tf.train.latest_checkpoint(str(root)) is not None
+
+    wait_until(is_there, "a checkpoint")
+
+
+def check_resumed(tmp_path: pathlib.Path) -> None:
+    path = tf.train.latest_checkpoint(str(tmp_path / "root"))
+    done = int(path.rpartition("-")[2])
+    run = Run(tmp_path, first=500_000)
+    summary = run.train(done + 1, 2, 1, resume_training_loops=True)
+    assert (summary.loops, summary.total_loops) == (1, done + 1)
+    assert run.log.steps("loss") == [2 * done, 2 * done + 1]
+
+
+def test_the_learner_is_killed_and_resumed(tmp_path, marker):
+    learner = start_learner(tmp_path, 10_000)
+    wait_for_checkpoint(tmp_path / "root", learner)
+    learner.kill()
+    learner.wait()
+    # Ray's own agents follow later.
+    gone = ("raylet", "gcs_server", "ray::Collector")
+    wait_until(
+        lambda: not set(ray_worlds.marked(marker).values()) & set(gone),
+        "collectors follow their learner",
+    )
+    check_resumed(tmp_path)
+
+
+def test_ctrl_c_ends_after_the_loop_and_leaves_no_process(tmp_path, marker):
+    learner = start_learner(tmp_path, 10_000)
+    wait_for_checkpoint(tmp_path / "root", learner)
+    os.killpg(learner.pid, signal.SIGINT)  # As a terminal does, to all of them.
+    _, errors = learner.communicate(timeout=PATIENCE)
+    assert learner.returncode in (1, 130, -signal.SIGINT), errors.decode()
+    assert errors.decode().rstrip().endswith("KeyboardInterrupt")
+    assert "died" not in errors.decode()
+    wait_until(lambda: not ray_worlds.marked(marker), "no process is left")
+    check_resumed(tmp_path)
+
+
+@pytest.fixture
+def cluster(tmp_path, marker):
+    """A Ray cluster that somebody started."""
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "disabled",
+    }
+    start = [*ray, "start", "--head", f"--port={port}", "--num-cpus=2", "--block"]
+    start += ["--include-dashboard=false", "--disable-usage-stats"]
+    process = subprocess.Popen(
+        start,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    address = f"127.0.0.1:{port}"
+
+    def is_up() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(is_up, "the cluster is up")
+    yield address, process
+    process.terminate()
+    process.wait(timeout=PATIENCE)
+    for pid in ray_worlds.marked(marker):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_cluster_is_joined_and_left_as_it_is(tmp_path, cluster, monkeypatch):
+    address, process = cluster
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    run = Run(tmp_path)
+    run.train(2, 2, 2, address=address)
+    check_trained_once(run, 2, 2)
+    assert process.poll() is None
+    import ray
+
+    assert not ray.is_initialized()
