@@ -3,6 +3,7 @@
   python -m trainer
   python -m trainer --environment=csv --data_path=iris.csv --label_column=species
   python -m trainer --environment=wheel --agent=LinTS --training_loops=300
+  python -m trainer --num_collectors=4
 
 Checkpoints, policies, TensorBoard summaries and the log go to --root_dir. At the end
 a table tells how well the agent does beside a random policy, and what to type next.
@@ -10,16 +11,27 @@ a table tells how well the agent does beside a random policy, and what to type n
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import rich.console
-import tensorflow as tf
 from absl import app, flags
 
-from trainer import agents, baseline, problems, runs, summary, tables, train_log
+from trainer import (
+    baseline,
+    distributed,
+    maker,
+    problems,
+    ray_session,
+    runs,
+    summary,
+    tables,
+    train_log,
+)
 from trainer import settings as settings_lib
 from trainer.checkpoints import CheckpointMismatchError
 from trainer.settings import Settings, UsageError
@@ -47,70 +59,96 @@ def run(settings: Settings, given: Collection[str]) -> int:
     """Trains as `settings` say and shows how well it went. Raises UsageError."""
     console = rich.console.Console()
     this_run = runs.find(settings, given)
-    problem = make_problem(this_run.settings)
-    agent = make_agent(this_run.settings, problem)
-    this_run.create()
-    _announce(this_run, console)
-    start = time.monotonic()
-    try:
-        result = _train(this_run, problem, agent)
-    except KeyboardInterrupt:
-        command = shlex.join(summary.resume_command(this_run))
-        print(f"\nStopped. To go on: {command}", file=sys.stderr)
-        return _INTERRUPTED
-    seconds = time.monotonic() - start
-    chance = problem.random or baseline.measure_random(make_problem(this_run.settings))
+    table = maker.read_table(this_run.settings)
+    problem = maker.make_problem(this_run.settings, table)
+    agent = maker.make_agent(this_run.settings, problem)
+    with _collectors_possible(this_run.settings, problem):
+        this_run.create()
+        _announce(this_run, console)
+        start = time.monotonic()
+        try:
+            result = _train(this_run, problem, agent, table)
+        except KeyboardInterrupt:
+            command = shlex.join(summary.resume_command(this_run))
+            print(f"\nStopped. To go on: {command}", file=sys.stderr)
+            return _INTERRUPTED
+        seconds = time.monotonic() - start
+    chance = problem.random or baseline.measure_random(
+        maker.make_problem(this_run.settings, table)
+    )
     summary.show(summary.Outcome(this_run, problem, result, chance, seconds), console)
     return 0
 
 
-def make_problem(settings: Settings) -> problems.Problem:
-    """The problem of `settings`. Raises UsageError, with the line, on a bad table."""
-    _seed(settings.seed)
-    if settings.environment != problems.CSV:
-        return problems.ENVIRONMENTS[settings.environment](settings.batch_size)
-    try:
-        table = tables.read_table(str(settings.data_path), settings.label_column)
-    except tables.TableError as error:
-        raise UsageError(f"flag --data_path: {error}") from error
-    return problems.classification(table, settings.batch_size)
-
-
-def make_agent(settings: Settings, problem: problems.Problem) -> object:
-    """The agent of `settings`. Raises UsageError if it does not fit `problem`."""
-    if reason := agents.misfit(settings.agent, problem):
+@contextlib.contextmanager
+def _collectors_possible(
+    settings: Settings, problem: problems.Problem
+) -> Iterator[None]:
+    """Connects to the cluster, if one is named. Raises UsageError before writing."""
+    count, address = settings.num_collectors, settings.ray_address
+    if not count:
+        yield
+        return
+    if problem.changes:
         raise UsageError(
-            f"flag --agent={settings.agent}: does not fit "
-            f"--environment={settings.environment}: {reason}; allowed are "
-            f"{', '.join(agents.fitting(problem))}"
+            f"flag --num_collectors={count}: allowed only where rewards stay as they "
+            f"are; those of --environment={settings.environment} change, in each "
+            "collector in another way"
         )
-    return agents.make(settings.agent, problem)
+    with contextlib.ExitStack() as stack:
+        try:
+            ray_session.require_ray()
+            if address is not None:
+                stack.enter_context(ray_session.connected(address))
+        except ImportError as error:
+            raise UsageError(f"flag --num_collectors={count}: {error}") from error
+        except ConnectionError as error:
+            raise UsageError(f"flag --ray_address={address}: {error}") from error
+        yield
 
 
 def _train(
-    this_run: runs.Run, problem: problems.Problem, agent: object
+    this_run: runs.Run,
+    problem: problems.Problem,
+    agent: object,
+    table: tables.Table | None,
 ) -> TrainSummary:
     settings = this_run.settings
     # Not left to the flag's value: absl's `app.run` raises it to INFO.
     lines = flags.FLAGS["verbosity"].present and flags.FLAGS.verbosity >= 0
     log = this_run.path / summary.TRAIN_LOG
-    _seed(this_run.stream())
+    common: dict[str, Any] = {
+        "root_dir": this_run.path,
+        "training_loops": settings.training_loops,
+        "steps_per_loop": settings.steps_per_loop,
+        "async_steps_per_loop": settings.async_steps_per_loop,
+        "additional_metrics": problem.metrics(),
+        "save_policy": settings.save_policy,
+        "resume_training_loops": settings.resume_training_loops,
+        "progress": False if lines else None,
+    }
+    maker.seed_all(this_run.stream())
     try:
         with train_log.write_to(log, append=this_run.continued, show=lines):
-            return train(
-                this_run.path,
-                agent,
-                problem.environment,
-                settings.training_loops,
-                settings.steps_per_loop,
-                settings.async_steps_per_loop,
-                additional_metrics=problem.metrics(),
-                save_policy=settings.save_policy,
-                resume_training_loops=settings.resume_training_loops,
-                progress=False if lines else None,
-            )
+            if settings.num_collectors is None:
+                return train(agent=agent, environment=problem.environment, **common)
+            return _train_apart(this_run, table, common)
     except CheckpointMismatchError as error:
         raise UsageError(f"flag --root_dir={this_run.path}: {error}") from error
+
+
+def _train_apart(
+    this_run: runs.Run, table: tables.Table | None, common: dict[str, Any]
+) -> TrainSummary:
+    settings = this_run.settings
+    parts = maker.Maker(settings, table, this_run.stream())
+    return distributed.train(
+        agent_fn=parts.agent,
+        environment_fn=parts.environment,
+        num_collectors=settings.num_collectors or 1,
+        address=settings.ray_address,
+        **common,
+    )
 
 
 def _announce(this_run: runs.Run, console: rich.console.Console) -> None:
@@ -122,11 +160,6 @@ def _announce(this_run: runs.Run, console: rich.console.Console) -> None:
         markup=False,
         highlight=False,
     )
-
-
-def _seed(seed: int | None) -> None:
-    """Python's, NumPy's and TensorFlow's random numbers."""
-    tf.keras.utils.set_random_seed(seed or 0)
 
 
 def _refuse(error: UsageError) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import os
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
 from absl import logging
 
 from trainer import arguments as arguments_lib
@@ -202,18 +202,24 @@ def _validated(own: dict[str, Any]) -> dict[str, Any]:
         checked[name] = arguments_lib._integer(name, own[name], least)
     if own["seed"] is not None:
         checked["seed"] = arguments_lib._integer("seed", own["seed"], 0)
-    if own["address"] is not None and (
-        not isinstance(own["address"], str) or not own["address"]
-    ):
-        allowed = "HOST:PORT, 'auto' or None"
-        raise TypeError(arguments_lib._message("address", own["address"], allowed))
+    _check_address(own["address"])
     _number("slow_after", own["slow_after"])
     if own["cpus_per_collector"] is not None:
         _number("cpus_per_collector", own["cpus_per_collector"], zero=True)
     return checked
 
 
+def _check_address(address: Any) -> None:
+    message = arguments_lib._message("address", address, "HOST:PORT, 'auto' or None")
+    if address is not None and not isinstance(address, str):
+        raise TypeError(message)
+    if address == "" or (address and "://" in address):
+        raise ValueError(message)
+
+
 def _check_sendable(own: dict[str, Any]) -> None:
+    # Ray's own copy, which is what will send them.
+    cloudpickle = importlib.import_module("ray.cloudpickle")
     for name in ("agent_fn", "environment_fn"):
         try:
             cloudpickle.dumps(own[name])

@@ -93,11 +93,10 @@ class Problem:
         ]
         if self.classes:
             recent.append(RecentMean("RecentAccuracy", self.is_best, window))
-        return (
-            bandit_metrics.RegretMetric(self.optimal_reward),
-            bandit_metrics.SuboptimalArmsMetric(self.optimal_action),
-            *recent,
-        )
+        suboptimal = bandit_metrics.SuboptimalArmsMetric(self.optimal_action)
+        if self.classes:
+            suboptimal = _Wrong(self.is_best)
+        return bandit_metrics.RegretMetric(self.optimal_reward), suboptimal, *recent
 
     def regret(self, trajectory: Any) -> Any:
         """Of each interaction: the best arm's expected reward less that received."""
@@ -105,8 +104,23 @@ class Problem:
 
     def is_best(self, trajectory: Any) -> Any:
         """Whether each action was the best one."""
+        if self.classes:
+            # The environment knows the class only of the row it shows itself.
+            return tf.equal(trajectory.reward, 1.0)
         best = self.optimal_action(trajectory.observation)
         return tf.equal(tf.cast(best, trajectory.action.dtype), trajectory.action)
+
+
+class _Wrong(bandit_metrics.SuboptimalArmsMetric):
+    """Told by the reward, as the observation alone does not name the best arm."""
+
+    def __init__(self, is_best: Function) -> None:
+        super().__init__(is_best)
+
+    def call(self, trajectory: Any) -> Any:
+        wrong = tf.logical_not(self._baseline_action_fn(trajectory))
+        self.suboptimal_arms.assign(tf.reduce_mean(tf.cast(wrong, tf.float32)))
+        return trajectory
 
 
 ###############################################################################
@@ -137,7 +151,7 @@ def classification(table: tables.Table, batch_size: int) -> Problem:
     rows, features = table.features.shape
     return Problem(
         environment=environment,
-        optimal_reward=lambda _: environment.compute_optimal_reward(),
+        optimal_reward=lambda _: tf.ones([batch_size]),
         optimal_action=lambda _: environment.compute_optimal_action(),
         random=Reference(1 / len(counts), 1 - 1 / len(counts)),
         describe=f"{rows:,} rows, {features} features, {len(counts)} classes",

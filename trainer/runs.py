@@ -78,6 +78,7 @@ def find(settings: Settings, given: Collection[str]) -> Run:
     for name in _KEPT:
         if name in record:
             settings = _completed(settings, name, record[name], name in given)
+    settings = _with_runs_to_share(settings, continued, given)
     check(settings)
     settings = _with_absolute_path(settings)
     digest = _digest(settings.data_path)
@@ -89,6 +90,16 @@ def find(settings: Settings, given: Collection[str]) -> Run:
     if settings.seed is None:
         settings = dataclasses.replace(settings, seed=secrets.randbelow(2**32))
     return Run(path, settings, continued, digest)
+
+
+def _with_runs_to_share(
+    settings: Settings, continued: bool, given: Collection[str]
+) -> Settings:
+    """A new run has a driver run for each collector, if nothing else is said."""
+    runs = settings.num_collectors
+    if runs is None or continued or "async_steps_per_loop" in given:
+        return settings
+    return dataclasses.replace(settings, async_steps_per_loop=runs)
 
 
 def _with_absolute_path(settings: Settings) -> Settings:

@@ -36,6 +36,8 @@ class Settings:
     root_dir: str | None = None
     resume_training_loops: bool = False
     save_policy: bool = True
+    num_collectors: int | None = None
+    ray_address: str | None = None
 
 
 class _Whole(flags.IntegerParser):
@@ -64,6 +66,7 @@ def define_flags() -> None:
     _define_problem()
     _define_run()
     _define_size()
+    _define_scale()
 
 
 def _define_problem() -> None:
@@ -132,9 +135,25 @@ def _define_size() -> None:
     _define_whole(
         "async_steps_per_loop",
         10**6,
-        "Driver runs, and then train steps, of one loop.",
+        "Driver runs, and then train steps, of one loop. With --num_collectors: as "
+        "many as there are collectors, if not given.",
     )
     _define_whole("batch_size", 4096, "Environments that are stepped side by side.")
+
+
+def _define_scale() -> None:
+    _define_whole(
+        "num_collectors",
+        10**6,
+        "Makes the driver runs of a loop side by side, in so many processes, on Ray. "
+        "Default: all in this one, one after the other.",
+    )
+    flags.DEFINE_string(
+        "ray_address",
+        None,
+        "With --num_collectors: HOST:PORT of a Ray cluster for the collectors, or "
+        "'auto' to look for one. Default: this machine alone.",
+    )
 
 
 def parse(argv: Sequence[str], values: Any = flags.FLAGS) -> tuple[Settings, set[str]]:
@@ -181,3 +200,22 @@ def check(settings: Settings) -> None:
             )
     if settings.environment == problems.CSV and not settings.data_path:
         raise UsageError("flag --data_path: needed with --environment=csv")
+    _check_scale(settings)
+
+
+def _check_scale(settings: Settings) -> None:
+    collectors, address = settings.num_collectors, settings.ray_address
+    runs = settings.async_steps_per_loop
+    if collectors and collectors > runs:
+        raise UsageError(
+            f"flag --num_collectors={collectors}: a loop has only {runs} driver runs "
+            f"to share out (--async_steps_per_loop); allowed are 1 to {runs}"
+        )
+    if address is not None and not collectors:
+        raise UsageError(
+            f"flag --ray_address={address}: allowed only with --num_collectors"
+        )
+    if address is not None and (not address or "://" in address):
+        raise UsageError(
+            f"flag --ray_address={address}: allowed are HOST:PORT and auto"
+        )

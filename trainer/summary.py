@@ -129,7 +129,11 @@ def resume_command(run: Run) -> list[str]:
 
 
 def _train_on(run: Run) -> list[str]:
-    return [*_python(), "-m", "trainer", f"--root_dir={os.fspath(run.path)}"]
+    command = [*_python(), "-m", "trainer", f"--root_dir={os.fspath(run.path)}"]
+    for name in ("num_collectors", "ray_address"):
+        value = getattr(run.settings, name)
+        command += [] if value is None else [f"--{name}={value}"]
+    return command
 
 
 def _installed(script: str, package: str, module: str) -> list[str] | None:

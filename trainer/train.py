@@ -207,6 +207,7 @@ class _Run:
     def _run(self, first: int, last: int, stop: signals.StopRequest) -> None:
         show = progress_lib.bar(first, last, self._args.progress)
         with self._summaries(), show as bar:
+            before = self._environment_steps()
             for index in range(first, last):
                 self._one_loop(index)
                 is_last = index == last - 1
@@ -214,7 +215,9 @@ class _Run:
                 if stop.signum is not None:
                     break
                 self._export_policy_if_due(index, is_last)
-                bar.advance()
+                after = self._environment_steps()
+                bar.advance(after - before)
+                before = after
 
     @contextlib.contextmanager
     def _summaries(self) -> Iterator[None]:

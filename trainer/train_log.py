@@ -19,8 +19,9 @@ def write_to(path: str | os.PathLike[str], append: bool, show: bool) -> Iterator
       path: the file; lines have absl's usual prefix.
       append: whether to keep what is in it.
       show: whether the lines appear on standard error too. Otherwise only
-        errors do: TensorFlow's warnings speak of retracing and deprecation,
-        nothing that whoever types a command can change.
+        errors do, and warnings of this package, a slow collector's for instance:
+        TensorFlow's warnings speak of retracing and deprecation, nothing that
+        whoever types a command can change.
 
     Raises:
       OSError: the file cannot be written.
@@ -50,12 +51,20 @@ def _quiet() -> Iterator[None]:
     tensorflow = logging.getLogger("tensorflow")
     handler = absl_logging.get_absl_handler()
     before = handler.level, tensorflow.level
-    handler.setLevel(logging.ERROR)
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(_is_for_people)
     tensorflow.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        handler.removeFilter(_is_for_people)
         handler.setLevel(before[0])
         tensorflow.setLevel(before[1])
+
+
+def _is_for_people(record: logging.LogRecord) -> bool:
+    here = os.path.dirname(os.path.abspath(__file__))
+    ours = os.path.dirname(os.path.abspath(record.pathname)) == here
+    return ours or record.levelno >= logging.ERROR

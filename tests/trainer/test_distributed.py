@@ -17,9 +17,10 @@ from tf_agents.eval import metric_utils
 from tf_agents.metrics import export_utils
 
 import trainer
+from testing.contracts import check_trainer
 from testing.fakes import CountingAgent, FakeEnvironment, MockLog, Timeline
-from tests.trainer import backends, runs
-from trainer import collectors, distributed, pool
+from tests.trainer import backends, in_process, runs
+from trainer import choice, collectors, distributed, pool
 from trainer.arguments import Arguments
 
 PER_COLLECTOR = 1_000_000  # Serial numbers of a collector.
@@ -115,7 +116,7 @@ def state(path: str) -> dict[str, Any]:
     return {name: np.asarray(reader.get_tensor(name)).tolist() for name in kept}
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, True, None])
 def test_one_collector_does_what_the_single_process_does(tmp_path, run, compile):
     alone = runs.run(tmp_path / "alone", compile=compile)
     apart = run(tmp_path / "apart", compile=compile, save_policy=True)
@@ -260,20 +261,46 @@ def clicks(collector=0):
     )
 
 
-def test_a_real_agent_learns_the_same(tmp_path, run):
+@pytest.mark.parametrize(
+    ("loops", "more"),
+    [
+        (3, {"compile": False}),
+        (3, {"compile": True}),
+        (3, {"compile": True, "xla": True}),
+        (16, {"compile": None}),
+    ],
+    ids=["eager", "compiled", "xla", "decided"],
+)
+def test_a_real_agent_learns_the_same(tmp_path, run, loops, more):
+    assert loops < 4 or loops * 2 * (runs.STEPS + 1) >= choice.WORTHWHILE_STEPS
     environment = clicks()
     agent = lin_ucb(environment)
     with mock.patch.object(export_utils, "logging", new_callable=MockLog) as log:
         trainer.train(
-            tmp_path / "alone", agent, environment, 3, runs.STEPS, 2, save_policy=False
+            tmp_path / "alone",
+            agent,
+            environment,
+            loops,
+            runs.STEPS,
+            2,
+            save_policy=False,
+            **more,
         )
-    apart = run(tmp_path / "apart", environment_fn=clicks, agent_fn=lin_ucb)
+    apart = run(
+        tmp_path / "apart", loops, environment_fn=clicks, agent_fn=lin_ucb, **more
+    )
     assert apart.log.lines == log.lines
     theirs, ours = (
         state(tf.train.latest_checkpoint(str(tmp_path / name)))
         for name in ("alone", "apart")
     )
     assert ours == theirs
+
+
+def test_it_keeps_the_contract():
+    report = check_trainer(in_process.train, training_loops=2)
+    # Whatever else there is to skip, the harness would name.
+    assert {s.rule for s in report.skipped} == set()
 
 
 @pytest.mark.parametrize(
@@ -287,6 +314,8 @@ def test_a_real_agent_learns_the_same(tmp_path, run):
         ("cpus_per_collector", -1, ValueError, "cpus_per_collector is -1. Allowed: "),
         ("seed", -1, ValueError, "seed is -1. Allowed: an integer of at least 0."),
         ("address", 6379, TypeError, "address is 6379. Allowed: HOST:PORT, 'auto' "),
+        ("address", "", ValueError, "address is ''. Allowed: HOST:PORT, 'auto' or "),
+        ("address", "ray://a:1", ValueError, "address is 'ray://a:1'. Allowed: HOST"),
         ("agent_fn", 1, TypeError, "agent_fn is 1. Allowed: a function."),
         ("environment_fn", None, TypeError, "environment_fn is None. Allowed: a fun"),
         ("async_steps_per_loop", 0, ValueError, "async_steps_per_loop is 0. Allowed"),

@@ -262,6 +262,7 @@ COUNTS = {
     "async_steps_per_loop": (1, 10**6),
     "batch_size": (1, 4096),
     "seed": (0, 2**32 - 1),
+    "num_collectors": (1, 10**6),
 }
 BAD_FLAGS = {
     "--environment=atari": "value should be one of <digits|wheel|",
@@ -271,6 +272,7 @@ BAD_FLAGS = {
     "--root_dir=": "allowed is the path of a directory",
     "--data_path=x.csv": "allowed only with --environment=csv",
     "--label_column=y": "allowed only with --environment=csv",
+    "--ray_address=auto": "allowed only with --num_collectors",
 }
 BAD_COMMANDS = {
     ("--traning_loops=3",): "Unknown command line flag 'traning_loops'. Did you mean",
