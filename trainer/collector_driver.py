@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.drivers import driver
 
-from trainer import collectors
+from trainer import collectors, whole_runs
 from trainer import driver as driver_lib
 from trainer.pool import Pool
 
@@ -19,7 +19,8 @@ class CollectorDriver(driver.Driver):
 
     The first run of a loop sends the policy's variables to the collectors and asks
     for all runs of the loop; run `j` then waits for the j-th one and shows its steps
-    to the observers, as the driver that made it would have. In a `tf.function` it
+    to the observers, as the driver that made it would have: to TF-Agents' own metrics
+    and buffer all at once, then to others one by one. In a `tf.function` it
     shows the run that `prepare` has waited for, since a graph can't wait.
 
     Attributes:
@@ -52,7 +53,11 @@ class CollectorDriver(driver.Driver):
           runs: driver runs of one training loop.
         """
         super().__init__(env, agent.collect_policy, observers)
-        self._watchers = [driver_lib.Watcher(observer) for observer in observers]
+        self._known: list[driver_lib.Watcher] = []
+        self._at_once: list[Callable[..., Any]] = []  # For each of the known ones.
+        self._others: list[driver_lib.Watcher] = []
+        for observer in observers:
+            self._watch(observer, steps)
         self._variables = collectors.policy_variables(agent)
         self._spec = agent.collect_policy.trajectory_spec
         self._shapes = [
@@ -86,24 +91,55 @@ class CollectorDriver(driver.Driver):
         """
         if not (time_step is policy_state is maximum_iterations is None):
             raise ValueError("run() of collectors takes no arguments.")
-        experience = tf.nest.pack_sequence_as(self._spec, self._fetched())
-        if tf.executing_eagerly() or self._steps <= driver_lib.UNROLLED_STEPS:
-            for step in range(self._steps):
-                self._show(experience, step)
+        run = tf.nest.pack_sequence_as(self._spec, self._fetched())
+        if tf.executing_eagerly():
+            is_simple = bool(whole_runs.is_one_step_episodes(run))
+            self._show_known(run) if is_simple else self._loop(self._known, run)
         else:
-            tf.while_loop(
-                lambda step: step < self._steps,
-                lambda step: (self._show(experience, step) + 1,),
-                (tf.constant(0),),
-                parallel_iterations=1,
+            done = tf.cond(
+                whole_runs.is_one_step_episodes(run),
+                lambda: self._show_known(run),
+                lambda: self._loop(self._known, run),
             )
+            run = driver_lib.after([done.op], run)
+        self._loop(self._others, run)
         return None, ()
 
-    def _show(self, experience: Any, step: Any) -> Any:
-        """Shows a step to the observers; returns its number once they have seen it."""
-        trajectory = tf.nest.map_structure(lambda t: t[:, step], experience)
-        seen = [watcher(trajectory) for watcher in self._watchers]
-        return driver_lib.after(seen, step)
+    def _watch(self, observer: Callable[..., Any], steps: int) -> None:
+        update = whole_runs.whole_run_update(observer, steps)
+        watcher = driver_lib.Watcher(observer)
+        if update is None:
+            self._others.append(watcher)
+        else:
+            self._known.append(watcher)
+            # One trace for all runs.
+            self._at_once.append(tf.function(update, autograph=False))
+
+    def _show_known(self, run: Any) -> Any:
+        """Shows a whole run at once."""
+        for update in self._at_once:
+            update(run)
+        return tf.constant(self._steps)
+
+    def _loop(self, watchers: Sequence[driver_lib.Watcher], run: Any) -> Any:
+        """Shows a run step by step; returns how many steps that were."""
+        if not watchers:
+            return tf.constant(self._steps)
+
+        def show(step: Any) -> Any:
+            trajectory = tf.nest.map_structure(lambda t: t[:, step], run)
+            seen = [watcher(trajectory) for watcher in watchers]
+            return driver_lib.after(seen, tf.convert_to_tensor(step))
+
+        if tf.executing_eagerly() or self._steps <= driver_lib.UNROLLED_STEPS:
+            return [show(step) for step in range(self._steps)][-1] + 1
+        (steps,) = tf.while_loop(
+            lambda step: step < self._steps,
+            lambda step: (show(step) + 1,),
+            (tf.constant(0),),
+            parallel_iterations=1,
+        )
+        return steps
 
     def prepare(self) -> None:
         """Waits for the next run, to be shown by a graph. Raises as `run` does."""

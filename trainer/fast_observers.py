@@ -85,7 +85,7 @@ def _length_update(metric: Any) -> Update:
         counted = tf.cast(tf.logical_not(trajectory.is_boundary()), lengths.dtype)
         total = lengths.assign_add(counted).read_value()
         last = trajectory.is_last()
-        _extend(metric._buffer, tf.boolean_mask(total, last))
+        extend(metric._buffer, tf.boolean_mask(total, last))
         lengths.assign(tf.where(last, tf.zeros_like(total), total))
 
     return update
@@ -99,10 +99,10 @@ def _accumulate(accumulator: Any, buffer: Any, reward: Any, trajectory: Any) -> 
     kept = tf.where(tf.reshape(is_first, shape), tf.zeros_like(before), before)
     total = kept + reward
     accumulator.assign(total)
-    _extend(buffer, tf.boolean_mask(total, trajectory.is_last()))
+    extend(buffer, tf.boolean_mask(total, trajectory.is_last()))
 
 
-def _extend(buffer: Any, values: Any) -> None:
+def extend(buffer: Any, values: Any) -> None:
     """The same as adding `values` to a `TFDeque` one by one."""
     count = tf.shape(values)[0]
     # More than fit overwrite each other; only the last ones stay.

@@ -14,13 +14,13 @@ import pytest
 import tensorflow as tf
 from tf_agents.bandits.agents import lin_ucb_agent
 from tf_agents.eval import metric_utils
-from tf_agents.metrics import export_utils
+from tf_agents.metrics import export_utils, tf_metrics
 
 import trainer
 from testing.contracts import check_trainer
 from testing.fakes import CountingAgent, FakeEnvironment, MockLog, Timeline
 from tests.trainer import backends, in_process, runs
-from trainer import choice, collectors, distributed, pool
+from trainer import choice, collector_driver, collectors, distributed, pool
 from trainer.arguments import Arguments
 
 PER_COLLECTOR = 1_000_000  # Serial numbers of a collector.
@@ -421,3 +421,26 @@ def test_environments_of_another_batch_size_are_refused(tmp_path, run):
         run(tmp_path, environment_fn=environment, agent_fn=CountingAgent)
     assert "int32[3, 4]" in str(caught.value)
     assert "Expected: int32[2, 4]" in str(caught.value)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("steps", [2, 5])
+def test_runs_of_longer_episodes_are_shown_step_by_step(is_compiled, steps):
+    """Which the trainer's contract excludes, but an environment may do."""
+    environment = clicks()
+    agent = lin_ucb(environment)
+    length = tf_metrics.AverageEpisodeLengthMetric(batch_size=4)
+    spec = agent.collect_policy.trajectory_spec
+    arrays = tf.nest.map_structure(
+        lambda s: np.zeros((4, steps, *s.shape), s.dtype.as_numpy_dtype), spec
+    )
+    # One episode: FIRST, MID, ..., and LAST in the end.
+    kinds = np.array([0, *[1] * (steps - 1), 2], np.int32)
+    arrays.step_type[:], arrays.next_step_type[:] = kinds[:-1], kinds[1:]
+    made = mock.MagicMock()
+    made.result.return_value = collectors.Collected(1, tuple(tf.nest.flatten(arrays)))
+    size = steps, 1
+    driver = collector_driver.CollectorDriver(environment, agent, [length], made, *size)
+    driver.prepare()
+    (tf.function(driver.run, autograph=False) if is_compiled else driver.run)()
+    assert length.result().numpy() == steps

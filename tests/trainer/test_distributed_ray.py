@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from typing import Any
@@ -21,16 +22,18 @@ import pytest
 import tensorflow as tf
 from tf_agents.metrics import export_utils, tf_metrics
 
+import trainer
 from testing.fakes import MockLog
 from tests.trainer import ray_worlds
 from tests.trainer.ray_worlds import BATCH_SIZE, PER_COLLECTOR, STEPS, World
-from trainer import distributed, pool
+from trainer import distributed, pool, ray_session
 
 pytest.importorskip("ray")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 120.0  # Seconds; a test that needs as long has failed.
 
 
@@ -186,11 +189,16 @@ def test_all_collectors_are_killed_and_the_run_is_resumed(tmp_path):
         run.train(5, 4, 2)
     assert tf.train.latest_checkpoint(str(run.root)).endswith("ckpt-1")
     assert run.log.steps("loss") == [0, 1, 2, 3]
-    again = Run(tmp_path, first=500_000)
-    summary = again.train(3, 4, 1, resume_training_loops=True)
-    assert (summary.loops, summary.total_loops) == (2, 3)
-    assert again.log.steps("loss") == list(range(4, 12))
-    both = [s for r in (run, again) for call in r.trained() for s in call.ravel()]
+    # What is there is enough to go on from, in one process even.
+    world = World(tmp_path, first=500_000)
+    environment = world.environment(0)
+    agent = world.agent(environment)
+    summary = trainer.train(
+        run.root, agent, environment, 3, STEPS, 4, resume_training_loops=True
+    )
+    assert (summary.loops, summary.total_loops, agent.calls) == (2, 3, 12)
+    calls = [np.array(call.serials) for call in agent.train_calls]
+    both = [s for call in [*run.trained(), *calls] for s in call.ravel()]
     assert len(both) == len(set(both)) == 3 * 4 * STEPS * BATCH_SIZE
 
 
@@ -230,7 +238,7 @@ def start_learner(directory: pathlib.Path, loops: int) -> subprocess.Popen[bytes
         [sys.executable, "-m", "tests.trainer.ray_learner", directory, str(loops)],
         stderr=subprocess.PIPE,
         start_new_session=True,
-        cwd=pathlib.Path(__file__).resolve().parents[2],
+        cwd=REPOSITORY,
     )
 
 
@@ -274,51 +282,68 @@ def test_ctrl_c_ends_after_the_loop_and_leaves_no_process(tmp_path, marker):
     assert errors.decode().rstrip().endswith("KeyboardInterrupt")
     assert "died" not in errors.decode()
     wait_until(lambda: not ray_worlds.marked(marker), "no process is left")
-    check_resumed(tmp_path)
+
+
+# Ray stays on the loopback interface, as it does by itself on other systems.
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "disabled"}
 
 
 @pytest.fixture
-def cluster(tmp_path, marker):
+def cluster(marker):
     """A Ray cluster that somebody started."""
-    ray = [sys.executable, "-m", "ray.scripts.scripts"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "RAY_AUTH_MODE": "disabled",
-    }
-    start = [*ray, "start", "--head", f"--port={port}", "--num-cpus=2", "--block"]
-    start += ["--include-dashboard=false", "--disable-usage-stats"]
-    process = subprocess.Popen(
-        start,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    address = f"127.0.0.1:{port}"
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
+    start += [f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as directory:
+        process = subprocess.Popen(
+            [*start, "--disable-usage-stats"],
+            env=os.environ | LOOPBACK | {"RAY_TMPDIR": directory},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
-    def is_up() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+        def is_up() -> bool:
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    wait_until(is_up, "the cluster is up")
-    yield address, process
-    process.terminate()
-    process.wait(timeout=PATIENCE)
-    for pid in ray_worlds.marked(marker):
-        os.kill(pid, signal.SIGKILL)
+        wait_until(is_up, "the cluster is up")
+        yield f"127.0.0.1:{port}", process
+        process.terminate()
+        process.wait(timeout=PATIENCE)
+        for pid in ray_worlds.marked(marker):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_cluster_is_joined_and_left_as_it_is(tmp_path, cluster, monkeypatch):
+    import ray
+
     address, process = cluster
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with ray_session.connected(None):
+        pass  # What this leaves behind must not be shown to the cluster.
+    for name, value in LOOPBACK.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False)
     run = Run(tmp_path)
     run.train(2, 2, 2, address=address)
     check_trained_once(run, 2, 2)
     assert process.poll() is None
-    import ray
-
     assert not ray.is_initialized()
+
+
+def test_the_command_line(tmp_path, marker):
+    """With a table of which the collectors are not told the path."""
+    table = tmp_path / "flowers.csv"
+    rows = "".join(f"{i % 7},{i % 2},{'ab'[i % 2]}\n" for i in range(40))
+    table.write_text(f"noise,tell,kind\n{rows}")
+    command = [sys.executable, "-m", "trainer", "--environment=csv", "--seed=1"]
+    command += [f"--data_path={table}", "--label_column=kind", "--num_collectors=2"]
+    command += ["--training_loops=3", f"--root_dir={tmp_path / 'run'}"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "6 train steps, 384 interactions" in done.stdout.replace("\n", " ")
+    log = (tmp_path / "run" / "train.log").read_text()
+    assert [f"[step={n}] loss" in log for n in range(7)] == [True] * 6 + [False]
+    wait_until(lambda: not ray_worlds.marked(marker), "no process is left")
