@@ -38,6 +38,7 @@ bench: $(ENV)/.installed  ## the figures of README and docs (some ten minutes)
 	$(ENV)/bin/python benchmarks/fakes.py
 	$(ENV)/bin/python benchmarks/check_trainer.py
 	$(ENV)/bin/python benchmarks/cadence.py
+	$(ENV)/bin/python benchmarks/scale.py
 
 LOCK := uv pip compile --quiet --python-version 3.11 --no-emit-index-url --no-header
 lock:  ## resolve the lock files anew (needs uv)
