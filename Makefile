@@ -33,7 +33,7 @@ format: $(ENV_LINT)/.installed  ## put the code into the common form
 	$(ENV_LINT)/bin/ruff check --fix .
 	$(ENV_LINT)/bin/ruff format .
 
-bench: $(ENV)/.installed  ## the figures of README and docs (some ten minutes)
+bench: $(ENV)/.installed  ## the figures of README and docs (most of an hour)
 	$(ENV)/bin/python benchmarks/trainer.py
 	$(ENV)/bin/python benchmarks/fakes.py
 	$(ENV)/bin/python benchmarks/check_trainer.py

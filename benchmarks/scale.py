@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py            # about six minutes on two cores
     python benchmarks/scale.py --quick    # a loop each
+    python benchmarks/scale.py --only working
 
 Two environments: one waits 5 ms a step, as a remote simulator does; one costs 5 ms of
 CPU. LinUCB, batch 8, 200 steps a driver run, A = 8, everything logged, summarised and
@@ -9,7 +10,7 @@ checkpointed. Each run has a process of its own. Its first loop, with the start 
 and tracing, is not counted: throughput is interactions by the time from the end of the
 first loop to the end of the last one.
 
-Prints the tables of docs/scale.md and writes benchmarks/scale.json.
+Prints the tables of docs/scale.md.
 """
 
 from __future__ import annotations
@@ -222,13 +223,13 @@ def measure(kind: str, collectors: int, loops: int, steps: int = STEPS) -> dict:
         else:
             environment = Maker(kind)()
             trainer.train(root_dir, make_agent(environment), environment, **size)
-    return _told(meter, waits, start, steps)
+    return _measured(meter, waits, start, steps)
 
 
-def _told(meter: Meter, waits: Waits, start: float, steps: int) -> dict:
+def _measured(meter: Meter, waits: Waits, start: float, steps: int) -> dict:
     loops = len(meter.seconds) - 1
     seconds = meter.seconds[-1] - meter.seconds[0]
-    told = {
+    row: dict = {
         "interactions_per_second": loops * RUNS * steps * BATCH_SIZE / seconds,
         "first_loop": meter.seconds[0] - start,
         "loop": seconds / loops,
@@ -236,7 +237,7 @@ def _told(meter: Meter, waits: Waits, start: float, steps: int) -> dict:
     }
     if waits.driver is not None:
         every = loops + 1
-        told |= {
+        row |= {
             "sent": waits.driver.bytes_sent / every,
             "received": waits.driver.bytes_received / every,
             "sent_serialized": waits.sent / every,
@@ -244,7 +245,7 @@ def _told(meter: Meter, waits: Waits, start: float, steps: int) -> dict:
             "loopback": (meter.loopback[-1] - meter.loopback[0]) / loops,
             "waited": waits.seconds / every,
         }
-    return told
+    return row
 
 
 def in_own_process(*case: Any) -> dict:
@@ -262,45 +263,44 @@ def in_own_process(*case: Any) -> dict:
 
 def formula() -> dict[str, int]:
     """Bytes of a loop: the policy's variables, and the trajectories."""
-    # LinUCB, float32: for each arm a matrix, a vector, eigenvalues and eigenvectors;
-    # the train step, int64.
-    policy = 4 * ARMS * (2 * FEATURES**2 + 2 * FEATURES) + 8
+    # LinUCB, float32: for each arm a matrix and its eigenvectors; its eigenvalues and
+    # two vectors; a count. The train step, int64.
+    policy = 4 * ARMS * (2 * FEATURES**2 + 3 * FEATURES + 1) + 8
     # Observation, action, reward, discount, step type, next step type.
     interaction = 4 * (FEATURES + 5)
     return {"sent": policy, "received": RUNS * STEPS * BATCH_SIZE * interaction}
 
 
-def measure_all(loops: int) -> dict:
+def measure_all(kinds: list[str], loops: int) -> dict:
     """Every case, in turn."""
     rows = {}
-    for kind, numbers in COLLECTORS.items():
-        for number in numbers:
+    for kind in kinds:
+        for number in COLLECTORS[kind]:
             rows[f"{kind} {number}"] = in_own_process(kind, number, loops)
-            print(kind, number, json.dumps(rows[f"{kind} {number}"]), flush=True)
+            print(kind, number, told(rows[f"{kind} {number}"]), flush=True)
     return rows
 
 
-def throughput_table(rows: dict) -> str:
+def told(row: dict) -> str:
+    """One line of what was measured."""
+    parts = {name: value for name, value in row.items() if name != "megabytes"}
+    return ", ".join(f"{name} {value:,.4g}" for name, value in parts.items())
+
+
+def throughput_table(rows: dict, kind: str) -> str:
     """Interactions per second, and how much faster than one collector."""
-    lines = ["| collectors | waiting, interactions/s | | working, interactions/s | |"]
-    lines.append("|---|---|---|---|---|")
-    for number in COLLECTORS["waiting"]:
-        cells = [str(number) if number else "none: `trainer.train`"]
-        for kind in COLLECTORS:
-            row, one = rows.get(f"{kind} {number}"), rows[f"{kind} 1"]
-            if row is None:
-                cells += ["", ""]
-                continue
-            rate = row["interactions_per_second"]
-            times = rate / one["interactions_per_second"]
-            cells += [f"{rate:,.0f}", f"{times:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+    lines = [f"| collectors | {kind}, interactions/s | times one |", "|---|---|---|"]
+    one = rows[f"{kind} 1"]["interactions_per_second"]
+    for number in COLLECTORS[kind]:
+        rate = rows[f"{kind} {number}"]["interactions_per_second"]
+        name = number or "none: `trainer.train`"
+        lines.append(f"| {name} | {rate:,.0f} | {rate / one:.2f} |")
     return "\n".join(lines)
 
 
-def bytes_table(rows: dict) -> str:
+def bytes_table(rows: dict, kind: str) -> str:
     """Bytes of a loop, by formula and measured."""
-    seen, expected = rows["waiting 4"], formula()
+    seen, expected = rows[f"{kind} 4"], formula()
     lines = [
         "| bytes a loop | formula | counted | as Ray sends it |",
         "|---|---|---|---|",
@@ -322,17 +322,19 @@ def main() -> None:
     """Parses the command line and does as it says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one loop each")
-    parser.add_argument("--memory", type=int, metavar="LOOPS", help="memory alone")
+    parser.add_argument("--only", choices=[*COLLECTORS, "memory"], help="one part")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(measure(*json.loads(arguments.one))))
         return
-    if not arguments.memory:
-        rows = measure_all(2 if arguments.quick else 3)
-        (HERE / "scale.json").write_text(json.dumps(rows, indent=1) + "\n")
-        print(throughput_table(rows), bytes_table(rows), sep="\n\n")
-    print("Learner:", memory(arguments.memory or (100 if arguments.quick else 3000)))
+    kinds = [arguments.only] if arguments.only else list(COLLECTORS)
+    if arguments.only != "memory":
+        rows = measure_all(kinds, 2 if arguments.quick else 3)
+        print(*(throughput_table(rows, kind) for kind in kinds), sep="\n\n")
+        print("", bytes_table(rows, kinds[0]), sep="\n")
+    if arguments.only in (None, "memory"):
+        print("Learner:", memory(100 if arguments.quick else 3000))
 
 
 if __name__ == "__main__":

@@ -153,6 +153,12 @@ def _run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", metavar="RUN", help="a file, a directory, or - for standard input"
     )
+    parser.add_argument(
+        "more",
+        metavar="FILE",
+        nargs="*",
+        help="logs of the other processes of this run, put in order by time",
+    )
     _pattern(parser)
     parser.add_argument(
         "--ignore",

@@ -97,6 +97,7 @@ class Chunk:
       steps: int64 `[n]`.
       places: int64 `[n]`, counted from 1, never falling.
       texts: row -> text, for values that are no single number.
+      run: the file whose run this belongs to, where that is another one.
     """
 
     __slots__ = (
@@ -107,6 +108,7 @@ class Chunk:
         "kind",
         "path",
         "places",
+        "run",
         "series",
         "steps",
         "texts",
@@ -127,6 +129,7 @@ class Chunk:
         kind: str = "log",
         texts: Mapping[int, str] | None = None,
         nonfinite: Array | None = None,
+        run: str = "",
     ) -> None:
         self.path = path
         self.format = format
@@ -139,6 +142,7 @@ class Chunk:
         self.texts = texts or {}
         self._values = values
         self._nonfinite = nonfinite
+        self.run = run
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +82,7 @@ def _check_ignored(kinds: Iterable[str]) -> None:
 
 def _describe(arguments: argparse.Namespace) -> int:
     survey = Survey(_root(arguments.run))
-    for item in _items(arguments.run, arguments.pattern):
+    for item in _items(arguments.run, arguments.pattern, arguments.more):
         survey.add(item)
     survey.close()
     findings = _kept(survey.findings, arguments.ignore)
@@ -90,7 +91,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     recorder = Recorder(_root(arguments.run))
-    for item in _items(arguments.run, arguments.pattern):
+    for item in _items(arguments.run, arguments.pattern, arguments.more):
         recorder.add(item)
     cadence = recorder.close()
     findings = _kept(recorder.survey.findings, arguments.ignore)
@@ -111,7 +112,7 @@ def _check(arguments: argparse.Namespace) -> int:
     cadence = _cadence(arguments)
     root = _root(arguments.run)
     survey, checker = Survey(root), Checker(cadence or Cadence(), root)
-    for item in _items(arguments.run, arguments.pattern):
+    for item in _items(arguments.run, arguments.pattern, arguments.more):
         survey.add(item)
         checker.add(item)
     survey.close()
@@ -172,7 +173,7 @@ def _plot(arguments: argparse.Namespace) -> int:
     survey = Survey(_root(arguments.run))
     try:
         plot.check(arguments.output)
-        for item in _items(arguments.run, arguments.pattern):
+        for item in _items(arguments.run, arguments.pattern, arguments.more):
             survey.add(item)
         survey.close()
         findings = _kept(survey.findings, arguments.ignore)
@@ -186,14 +187,26 @@ def _root(path: str) -> str:
     return "/dev/stdin" if path == "-" else path
 
 
-def _items(path: str, pattern: str | None) -> Iterator[Item]:
+def _items(path: str, pattern: str | None, more: Sequence[str] = ()) -> Iterator[Item]:
     progress = Progress(path)
     try:
-        yield from readers.read(_root(path), pattern=pattern, progress=progress)
+        if more:
+            _check_files([path, *more])
+            yield from readers.read_together([path, *more], pattern=pattern)
+        else:
+            yield from readers.read(_root(path), pattern=pattern, progress=progress)
     except ValueError as error:
         raise _Stop(f"--pattern: {error}") from error
     finally:
         progress.clear()
+
+
+def _check_files(paths: Sequence[str]) -> None:
+    for path in paths:
+        if not os.path.isfile(path):
+            raise _Stop(f"{path}: several runs were named, so each must be a file")
+        if paths.count(path) > 1:
+            raise _Stop(f"{path}: named twice")
 
 
 class Progress:

@@ -113,6 +113,35 @@ def test_what_only_all_processes_together_show(
     assert {violation.rule for violation in report.violations} == {rule}
 
 
+def _files(tmp_path: pathlib.Path, lines: list[str]) -> list[pathlib.Path]:
+    """A log for each process, without Ray's prefixes."""
+    texts: dict[str, list[str]] = {}
+    for line in _with_chatter(_apart(lines)):
+        actor, _, text = line.partition("\x1b[0m ")
+        texts.setdefault(actor.split("pid=")[1].split(",")[0], []).append(text)
+    paths = [tmp_path / f"process-{pid}.log" for pid in sorted(texts)]
+    for path, pid in zip(paths, sorted(texts), strict=True):
+        path.write_text("\n".join(texts[pid]) + "\n")
+    return paths
+
+
+def test_a_log_of_each_process(lines: list[str], tmp_path: pathlib.Path) -> None:
+    paths = _files(tmp_path, lines)
+    assert len(paths) == 3
+    report = CADENCE.check(paths)
+    assert report.ok, str(report)
+    # None of them holds the cadence by itself.
+    assert not any(CADENCE.check(path).ok for path in paths)
+
+
+def test_what_only_all_logs_together_show(
+    lines: list[str], tmp_path: pathlib.Path
+) -> None:
+    broken = CADENCE.check(_files(tmp_path, _lost(lines))).violations
+    assert [violation.rule for violation in broken] == ["metric-steps"]
+    assert "step 5 is missing" in broken[0].seen
+
+
 def test_a_directory_with_a_log_of_each_process(
     lines: list[str], tmp_path: pathlib.Path
 ) -> None:

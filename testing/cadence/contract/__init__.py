@@ -276,11 +276,18 @@ class Cadence:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(self.to_toml())
 
-    def check(self, run: str | os.PathLike[str] | Iterable[Event]) -> Report:
+    def check(
+        self,
+        run: str
+        | os.PathLike[str]
+        | Sequence[str | os.PathLike[str]]
+        | Iterable[Event],
+    ) -> Report:
         """Compares a run with the cadence.
 
         Args:
-          run: a file or directory that `readers.read` understands, or events.
+          run: a file or directory that `readers.read` understands, a list with the
+            log of each process, or events.
 
         Returns:
           A report with the rules of `RULES` that are kept or broken.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias, cast
 
 from testing.cadence.chunks import Chunk
 from testing.cadence.contract import REFUSED, RULES, Cadence, Series
@@ -17,6 +18,11 @@ from testing.cadence.report import Report, Skip
 from testing.cadence.survey import Item, run_key, run_prefix
 from testing.cadence.survey.batches import Batch, by_name, joined
 from testing.cadence.survey.columns import chunks_of
+
+Run: TypeAlias = (
+    str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Iterable[Event]
+)
+_PATHS = (str, os.PathLike)
 
 
 class Checker:
@@ -140,18 +146,20 @@ def _with_contract(finding: Finding) -> Finding:
     return dataclasses.replace(finding, contract=RULES.get(finding.kind, ""))
 
 
-def follow(run: str | os.PathLike[str] | Iterable[Event]) -> Iterable[Item]:
-    """What readers yield for a path, or the chunks of events in memory."""
-    if isinstance(run, (str, os.PathLike)):
-        from testing.cadence import readers
+def follow(run: Run) -> Iterable[Item]:
+    """What readers yield for a path or several, or the chunks of events in memory."""
+    from testing.cadence import readers
 
+    if isinstance(run, _PATHS):
         return readers.read(run)
-    return chunks_of(run)
+    if isinstance(run, (list, tuple)) and run and isinstance(run[0], _PATHS):
+        return readers.read_together(run)
+    return chunks_of(cast("Iterable[Event]", run))
 
 
-def check(cadence: Cadence, run: str | os.PathLike[str] | Iterable[Event]) -> Report:
-    """Checks a run in a file, in a directory or in memory."""
-    root = os.fspath(run) if isinstance(run, (str, os.PathLike)) else ""
+def check(cadence: Cadence, run: Run) -> Report:
+    """Checks a run in a file, in several, in a directory or in memory."""
+    root = os.fspath(run) if isinstance(run, _PATHS) else ""
     checker = Checker(cadence, root)
     for item in follow(run):
         checker.add(item)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from testing.cadence.chunks import Chunk, Declared, Problem
 from testing.cadence.events import Source
@@ -16,6 +16,7 @@ from testing.cadence.readers import (
     tables,
     tensorboard,
     text,
+    together,
 )
 from testing.cadence.readers import pattern as patterns
 from testing.cadence.readers.blocks import Input, Progress
@@ -71,6 +72,29 @@ def read(
     if os.path.isdir(name):
         return _directory(name, fixed, progress)
     return _file(name, fixed, progress)
+
+
+def read_together(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    pattern: str | re.Pattern[str] | None = None,
+) -> Iterator[Item]:
+    """Reads the logs of a run's processes as one log, in the order of their times.
+
+    Args:
+      paths: files, one of each process. Their lines begin with a time.
+      pattern: as for `read`.
+
+    Returns:
+      An iterator as of `read`. Its events belong to the run of the first file, and
+      still tell where they stand.
+
+    Raises:
+      ValueError: `pattern` does not compile or lacks a group.
+    """
+    fixed = patterns.reader(patterns.compiled(pattern)) if pattern else None
+    names = [os.fspath(path) for path in paths]
+    return together.read(names, lambda name: _file(name, fixed, None))
 
 
 def _file(path: str, fixed: Reader | None, progress: Progress | None) -> Iterator[Item]:

@@ -131,7 +131,7 @@ class Survey:
 def run_key(chunk: Chunk) -> tuple[str, str]:
     """The run a chunk belongs to: event files of one directory are one run."""
     place = os.path.dirname(chunk.path) if chunk.kind == "summary" else chunk.path
-    return place, chunk.kind
+    return chunk.run or place, chunk.kind
 
 
 def run_prefix(place: str, root: str) -> str:
