@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib import metadata as metadata_lib
 
 import pytest
+from packaging import requirements
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -69,6 +71,18 @@ def test_the_core_needs_no_tensorflow_and_the_layers_agree(wheels):
 def trainer_needs(wheels):
     rows = metadata(wheels["onbeat_trainer"]).splitlines()
     return [row.split(": ")[1] for row in rows if row.startswith("Requires-Dist")]
+
+
+@pytest.mark.parametrize("distribution", ["onbeat", "onbeat_trainer"])
+def test_collectors_are_an_extra_of_both(wheels, distribution):
+    lines = metadata(wheels[distribution]).splitlines()
+    assert "Provides-Extra: distributed" in lines
+    (needed,) = [line for line in lines if line.startswith("Requires-Dist: ray")]
+    text, _, marker = needed.removeprefix("Requires-Dist: ").partition(";")
+    assert marker.strip().replace("'", '"') == 'extra == "distributed"'
+    # What is tested is what is asked for.
+    requirement = requirements.Requirement(text)
+    assert requirement.specifier.contains(metadata_lib.version("ray"))
 
 
 def test_the_plugin_and_the_command_are_registered(wheels):
