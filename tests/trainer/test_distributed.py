@@ -298,7 +298,7 @@ def test_a_real_agent_learns_the_same(tmp_path, run, loops, more):
 
 
 def test_it_keeps_the_contract():
-    report = check_trainer(in_process.train, training_loops=2)
+    report = check_trainer(in_process.train)
     # Whatever else there is to skip, the harness would name.
     assert {s.rule for s in report.skipped} == set()
 
