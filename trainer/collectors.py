@@ -35,7 +35,8 @@ class Recipe:
       share: driver runs of a loop that one collector makes.
       signature: of the learner's policy.
       seed: collector `c` seeds all random numbers with `seed + c`; None: it does not.
-      threads: TensorFlow's threads; None leaves the number to TensorFlow.
+      threads: TensorFlow's threads within an operation, one operation at a time;
+        None leaves both to TensorFlow.
     """
 
     agent_fn: Callable[[Any], Any]
@@ -222,7 +223,8 @@ def _use_threads(threads: int | None) -> None:
         return
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        # Policies are chains of small operations, which threads would only hand on.
+        tf.config.threading.set_inter_op_parallelism_threads(1)
     except RuntimeError:
         pass  # TensorFlow is in use already, as in a collector of a test.
 

@@ -298,9 +298,25 @@ def test_a_real_agent_learns_the_same(tmp_path, run, loops, more):
 
 
 def test_it_keeps_the_contract():
-    report = check_trainer(in_process.train)
-    # Whatever else there is to skip, the harness would name.
-    assert {s.rule for s in report.skipped} == set()
+    # The collectors, in this process here, have a buffer for one run each.
+    report = check_trainer(in_process.train, skip=["buffer-size"])
+    assert {skip.rule for skip in report.skipped} <= {"buffer-size"}
+    assert {"crash-resumes", "exactly-once", "deterministic"} <= set(report.passed)
+
+
+def test_the_buffer_is_sized_for_one_loop_full_before_and_empty_after(tmp_path, run):
+    buffers = []
+
+    def buffer(*sizes):
+        buffers.append(runs.watched(trainer.get_replay_buffer(*sizes)))
+        return buffers[-1]
+
+    run(tmp_path, loops=2, a=3, num_collectors=2, get_replay_buffer_fn=buffer)
+    (made,) = buffers
+    capacity = 3 * runs.STEPS * runs.BATCH_SIZE
+    assert int(made.capacity) == capacity
+    assert made.frames_at_clear == [capacity] * 2
+    assert int(made.num_frames()) == 0
 
 
 @pytest.mark.parametrize(
