@@ -1,6 +1,6 @@
 """TF-Agents' trainer, ours in each mode, and the floor: how long they take.
 
-    python benchmarks/trainer.py            # about 25 minutes on two cores
+    python benchmarks/trainer.py            # most of an hour on two cores
     python benchmarks/trainer.py --quick    # a few minutes: shorter, each once
 
 Each run has a process of its own and is timed from the call of `train` to its return,
