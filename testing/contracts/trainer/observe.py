@@ -112,20 +112,12 @@ class Run:
     @functools.cached_property
     def actions(self) -> dict[int, float]:
         """The action taken in each interaction, by its number."""
-        return {
-            serial: action
-            for step in self.env_steps
-            for serial, action in zip(step.serials, step.actions, strict=True)
-        }
+        return _by_serial(self.env_steps, "actions")
 
     @functools.cached_property
     def rewards(self) -> dict[int, float]:
         """What each interaction earned, by its number."""
-        return {
-            serial: reward
-            for step in self.env_steps
-            for serial, reward in zip(step.serials, step.rewards, strict=True)
-        }
+        return _by_serial(self.env_steps, "rewards")
 
     @functools.cached_property
     def trained(self) -> list[TrainCall]:
@@ -274,6 +266,14 @@ def _look_at_the_end(run: Run, flush: Callable[[], None]) -> None:
     if run.early_summaries:
         flush()
         run.summaries = disk.summaries(run.root)
+
+
+def _by_serial(steps: list[Any], what: str) -> dict[int, float]:
+    return {
+        serial: value
+        for step in steps
+        for serial, value in zip(step.serials, getattr(step, what), strict=True)
+    }
 
 
 class _Looker:
