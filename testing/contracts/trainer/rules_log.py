@@ -50,7 +50,7 @@ def _no_lines(run: Run, what: str) -> None:
     form = "NAME" if what == "metric" else what
     broken(
         f"{run.sizes.calls} INFO records '[step=<int>] {form} = <value>.'",
-        f"none of that form among {len(run.lines)} log records",
+        "none of that form in the log",
         run.title,
         _missing_hint(run, what),
     )

@@ -21,6 +21,7 @@ PLACES: tuple[tuple[Any, str, str, str], ...] = (
     (bandit_replay_buffer.BanditReplayBuffer, "clear", "buffer.clear", ""),
     (metric_utils, "log_metrics", "log", "joint"),
     (tf.summary, "scalar", "summary", ""),
+    (tf.compat.v2.summary, "scalar", "summary", ""),
     (tf.train.CheckpointManager, "save", "checkpoint.save", ""),
     # Within a save: the files are there, but not yet the latest; then they are.
     (checkpoint_management, "update_checkpoint_state_internal", "log", "declare"),
@@ -39,9 +40,18 @@ def reached(faults: FaultPlan) -> Iterator[None]:
     """Makes each border of the trainer a point of the plan, while open."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(faults.around_log())
-        for owner, attribute, kind, label in PLACES:
+        for owner, attribute, kind, label in _distinct(PLACES):
             around = faults.around(
                 owner, attribute, kind, name_of=lambda *_, label=label, **__: label
             )
             stack.enter_context(around)
         yield
+
+
+def _distinct(places: Any) -> Iterator[tuple[Any, str, str, str]]:
+    """Each once: the two `summary` are one module in TensorFlow 2.15, but not in 2.21."""
+    seen = set()
+    for place in places:
+        if (id(place[0]), place[1]) not in seen:
+            seen.add((id(place[0]), place[1]))
+            yield place
