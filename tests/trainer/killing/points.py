@@ -49,7 +49,7 @@ def reached(faults: FaultPlan) -> Iterator[None]:
 
 
 def _distinct(places: Any) -> Iterator[tuple[Any, str, str, str]]:
-    """Each once: the two `summary` are one module in TensorFlow 2.15, but not in 2.21."""
+    """Each once: the two `summary` are one module in 2.15, but not in 2.21."""
     seen = set()
     for place in places:
         if (id(place[0]), place[1]) not in seen:
