@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import summary_ops_v2
 
-from trainer import export, graph_safe, python_errors
+from trainer import export, graph_safe, linear_agent, python_errors
 
 
 class Compiled:
@@ -131,7 +131,9 @@ class Learner:
         return loss_info
 
     def _read_and_train(self, step: Any, source: Any) -> Any:
-        loss_info = self._agent.train(self._read(source))
+        with tf.init_scope():
+            train = linear_agent.fast_train(self._agent)
+        loss_info = train(self._read(source))
         self._is_summarized = export.summarize_loss(step, loss_info)
         return loss_info
 

@@ -15,7 +15,7 @@ from tf_agents.drivers import dynamic_step_driver
 from tf_agents.trajectories import time_step as ts
 from tf_agents.trajectories import trajectory
 
-from trainer import fast_observers, graph_safe
+from trainer import fast_observers, graph_safe, linear_policy
 
 # More steps than this are looped over in a graph, fewer are laid out one by one: each
 # costs tracing time once, and saves a little in each run.
@@ -55,7 +55,7 @@ class LeanDriver(dynamic_step_driver.DynamicStepDriver):
             `policy.action`, if anything; for bandits alone.
         """
         super().__init__(env, policy, observers, transition_observers, num_steps)
-        self._action = action or policy.action
+        self._action = action or linear_policy.fast_action(policy, env.batch_size)
         self._watchers = [Watcher(observer) for observer in self._observers]
 
     def _run(
