@@ -24,6 +24,9 @@ from trainer.conjugate_gradient import (
     solve,
 )
 
+# A way that rounds otherwise does so in one of ten columns or more.
+_COLUMNS = 2000
+
 
 @functools.lru_cache(maxsize=64)
 def exact_sums(models: int, size: int, columns: int, dtype: Any) -> Sums | None:
@@ -41,9 +44,11 @@ def exact_sums(models: int, size: int, columns: int, dtype: Any) -> Sums | None:
     systems = _systems(models, size, columns, dtype)
     expected = one_by_one(*systems)
     for sums in _fastest_first(columns):
-        at_once = tf.function(functools.partial(all_at_once, sums), autograph=False)
-        if all(map(_are_equal, expected, at_once(*systems))):
-            return sums
+        if _add_up_equally(sums, models, size, columns, dtype):
+            solve_all = functools.partial(all_at_once, sums)
+            got = tf.function(solve_all, autograph=False)(*systems)
+            if all(map(_are_equal, expected, got)):
+                return sums
     logging.debug(
         "Linear bandit: one arm after another, as all at once would round otherwise."
     )
@@ -53,6 +58,34 @@ def exact_sums(models: int, size: int, columns: int, dtype: Any) -> Sums | None:
 def _fastest_first(columns: int) -> tuple[Sums, ...]:
     known = (MATMUL, EINSUM)
     return tuple(map(for_single_columns, known)) if columns == 1 else known
+
+
+def _add_up_equally(
+    sums: Sums, models: int, size: int, columns: int, dtype: Any
+) -> bool:
+    """Whether they give TF-Agents' bits for some thousand columns."""
+    rounds = max(8, _COLUMNS // (models * columns))
+    numbers = np.random.default_rng(1)
+    one, other = numbers.normal(size=(2, rounds, size, models * columns))
+    weights = numbers.normal(size=(rounds, size))
+
+    def both_ways(drawn: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+        a, b, w = drawn
+        parts = [tf.split(matrix, models, axis=1) for matrix in (a, b)]
+        known = [
+            (EINSUM.by_column(x, y), EINSUM.weighted(w, x), EINSUM.total(x))
+            for x, y in zip(*parts, strict=True)
+        ]
+        weighted = [sums.weighted(w, x) for x in parts[0]]
+        tried = (sums.by_column(a, b), tf.concat(weighted, axis=0), sums.total(a))
+        return tf.concat([tf.stack(part) for part in known], axis=1), tf.stack(tried)
+
+    @tf.function(autograph=False)
+    def all_rounds(*drawn: Any) -> Any:
+        return tf.map_fn(both_ways, drawn, fn_output_signature=(dtype, dtype))
+
+    drawn = [tf.constant(values, dtype) for values in (one, other, weights)]
+    return _are_equal(*all_rounds(*drawn))
 
 
 def all_at_once(
