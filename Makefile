@@ -34,11 +34,11 @@ format: $(ENV_LINT)/.installed  ## put the code into the common form
 	$(ENV_LINT)/bin/ruff format .
 
 bench: $(ENV)/.installed  ## the figures of README and docs (most of an hour)
-	$(ENV)/bin/python benchmarks/trainer.py
-	$(ENV)/bin/python benchmarks/fakes.py
-	$(ENV)/bin/python benchmarks/check_trainer.py
-	$(ENV)/bin/python benchmarks/cadence.py
-	$(ENV)/bin/python benchmarks/scale.py
+	PYTHONPATH=$(CURDIR) $(ENV)/bin/python benchmarks/trainer.py
+	PYTHONPATH=$(CURDIR) $(ENV)/bin/python benchmarks/fakes.py
+	PYTHONPATH=$(CURDIR) $(ENV)/bin/python benchmarks/check_trainer.py
+	PYTHONPATH=$(CURDIR) $(ENV)/bin/python benchmarks/cadence.py
+	PYTHONPATH=$(CURDIR) $(ENV)/bin/python benchmarks/scale.py
 
 LOCK := uv pip compile --quiet --python-version 3.11 --no-emit-index-url --no-header
 lock:  ## resolve the lock files anew (needs uv)

@@ -127,14 +127,15 @@ class Meter(logging.Handler):
         step = int(text.partition("=")[2].partition("]")[0])
         if (step + 1) % self._runs == 0:
             self.seconds.append(time.perf_counter())
-            self.megabytes.append(resident())
+            self.megabytes.append(private())
             self.loopback.append(loopback())
 
 
-def resident() -> float:
-    """Resident memory of this process in MB."""
+def private() -> float:
+    """Resident memory of this process in MB, without what it shares with Ray's store."""
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        resident, shared = map(int, file.read().split()[1:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def loopback() -> int:
@@ -312,7 +313,7 @@ def bytes_table(rows: dict, kind: str) -> str:
 
 
 def memory(loops: int) -> str:
-    """Resident memory of the learner over many short loops."""
+    """Private memory of the learner over many short loops."""
     seen = in_own_process("quick", 2, loops, 2)["megabytes"]
     marks = [n for n in (10, 100, 300, 1000, 3000, 10_000) if n <= loops]
     return ", ".join(f"{seen[n - 1]:.1f} MB after {n:,} loops" for n in marks)

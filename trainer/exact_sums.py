@@ -114,7 +114,7 @@ def all_at_once(
 def one_by_one(
     matrices: Sequence[Any], vectors: Sequence[Any], columns: Any
 ) -> tuple[Any, Any, Any]:
-    """The same as `all_at_once`, computed as TF-Agents does, eagerly as in its trainer."""
+    """What `all_at_once` gives, computed as TF-Agents' trainer does, eagerly."""
     solved, means, variances = [], [], []
     parts = tf.split(columns, len(matrices), axis=1)
     for matrix, vector, part in zip(matrices, vectors, parts, strict=True):

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tf_agents.bandits.policies import linear_bandit_policy
+from tf_agents.bandits.policies.linear_bandit_policy import LinearBanditPolicy
 
 from trainer import exact_sums, graph_safe
 from trainer.conjugate_gradient import Sums, transposed
-
-_Linear = linear_bandit_policy.LinearBanditPolicy
 
 
 def fast_action(policy: Any, batch_size: int) -> Callable[[Any, Any], Any]:
@@ -33,12 +31,12 @@ def fast_action(policy: Any, batch_size: int) -> Callable[[Any, Any], Any]:
 
 def _is_plain(policy: Any) -> bool:
     """True for TF-Agents' policy itself where it solves equations."""
-    is_linear = type(policy) is _Linear and not policy._use_eigendecomp
+    is_linear = type(policy) is LinearBanditPolicy and not policy._use_eigendecomp
     return is_linear and graph_safe.unsafe_policy(policy) is None
 
 
 class LinearAction:
-    """The action of a `LinearBanditPolicy`; in a graph all arms are computed at once."""
+    """A `LinearBanditPolicy`'s action; in a graph all arms are computed at once."""
 
     def __init__(self, policy: Any, batch_size: int) -> None:
         """Nothing is tried out before the first call within a graph."""
@@ -62,7 +60,7 @@ class LinearAction:
         return policy if sums is None else _AllArms(policy, self._batch_size, sums)
 
 
-class _AllArms(_Linear):
+class _AllArms(LinearBanditPolicy):
     """Another `LinearBanditPolicy` on the same variables."""
 
     def __init__(self, policy: Any, batch_size: int, sums: Sums) -> None:
