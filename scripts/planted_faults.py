@@ -80,7 +80,7 @@ FAULTS = [
     fault(
         "agent never trained",
         ("loop.py", "self._agent.train(experience)", NO_LOSS),
-        ("compiled.py", "self._agent.train(self._read(source))", NO_LOSS),
+        ("compiled.py", "train(self._read(source))", NO_LOSS),
     ),
     fault(
         "policy never exported",
