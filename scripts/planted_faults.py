@@ -92,7 +92,7 @@ FAULTS = [
     ),
     fault(
         "no metric summaries",
-        ("export.py", "        metric.tf_summaries(train_step=step)", "        pass"),
+        ("export.py", "metric.tf_summaries(train_step=uncached(step))", "pass"),
         ("compiled.py", " metric.tf_summaries(train_step=step)", " pass"),
     ),
     fault(
