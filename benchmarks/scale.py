@@ -132,7 +132,7 @@ class Meter(logging.Handler):
 
 
 def private() -> float:
-    """Resident memory of this process in MB, without what it shares with Ray's store."""
+    """Memory of this process in MB, without what it shares with Ray's store."""
     with open("/proc/self/statm") as file:
         resident, shared = map(int, file.read().split()[1:3])
     return (resident - shared) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -111,8 +111,9 @@ def train(
         TF-Agents' own agents and environments, and any Python environment. True is
         for agents and environments of yours that do without Python in between.
         The log is the same, but for random numbers, which are others.
-      xla: whether XLA compiles the policy's action, which makes LinUCB twice as
-        fast. The last digits of its values may differ, and so may actions.
+      xla: whether XLA compiles the policy's action, which is faster for linear
+        bandits at large batch sizes. The last digits of its values may differ, and
+        so may actions.
       progress: whether to show a progress bar; None: only on a terminal.
 
     Returns:

@@ -1,8 +1,8 @@
 """The policy's action compiled by XLA, where that is possible.
 
-XLA fuses operations: for LinUCB, whose action is a long chain of small ones, that is
-more than twice as fast. Sums are then rounded in another order, so the last digits
-may differ, and with them, now and then, an action.
+XLA fuses operations, which makes long chains of small ones faster. Sums are then
+rounded in another order, so the last digits may differ, and with them, now and then,
+an action.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from trainer import linear_policy
+
 # XLA draws these without regard to TensorFlow's seeds, anew in every process.
 _RANDOM = ("Random", "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal")
 
 
 class XlaAction:
-    """`policy.action`, by XLA if it can; else as it is, and the log says why."""
+    """`policy.action`, by XLA if it can; else without it, and the log says why."""
 
     def __init__(self, policy: Any, environment: Any) -> None:
         """Nothing is compiled before the first call."""
         self._policy = policy
+        self._batch_size = environment.batch_size
         self._given = (
             _batched(environment.time_step_spec(), environment.batch_size),
             _batched(policy.policy_state_spec, environment.batch_size),
@@ -49,7 +52,7 @@ class XlaAction:
             type(self._policy).__name__,
             obstacle,
         )
-        return self._policy.action
+        return linear_policy.fast_action(self._policy, self._batch_size)
 
     def _obstacle(self, compiled: Any) -> str | None:
         """Why XLA can't do it. Nothing is run to find out."""

@@ -11,7 +11,7 @@ from tf_agents.bandits.agents import linear_thompson_sampling_agent as lin_ts_ag
 
 import trainer
 from testing.fakes import CountingAgent, FakeEnvironment
-from trainer import xla
+from trainer import linear_policy, xla
 
 
 @pytest.fixture
@@ -68,6 +68,13 @@ def test_what_xla_can_not_do_is_said_once(environment, warnings, make, said):
     assert len(warnings) == 1
     assert said in warnings[0]
     assert "\n" not in warnings[0]
+
+
+def test_without_xla_all_arms_are_still_computed_at_once(environment, warnings):
+    policy = agent(environment, lin_ts_agent.LinearThompsonSamplingAgent).policy
+    action = xla.XlaAction(policy, environment)
+    tf.function(action, autograph=False)(environment.reset(), ())
+    assert isinstance(action._action, linear_policy.LinearAction)
 
 
 def test_finding_out_draws_no_random_number(environment):
