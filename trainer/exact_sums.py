@@ -26,6 +26,9 @@ from trainer.conjugate_gradient import (
 
 # A way that rounds otherwise does so in one of ten columns or more.
 _COLUMNS = 2000
+# Multiplications of an iteration up to which calling operations is what takes time.
+# Beyond, arms that are solved would cost as much as those that are not.
+_LARGEST = 4_000_000
 
 
 @functools.lru_cache(maxsize=64)
@@ -39,8 +42,12 @@ def exact_sums(models: int, size: int, columns: int, dtype: Any) -> Sums | None:
       dtype: floating, of all tensors.
 
     Returns:
-      The sums; None if none give the same bits.
+      The sums; None if none give the same bits, or if there is so much to compute that
+      nothing is won.
     """
+    if models * size * size * columns > _LARGEST:
+        logging.debug("Linear bandit: one arm after another, as there is much to do.")
+        return None
     systems = _systems(models, size, columns, dtype)
     expected = one_by_one(*systems)
     for sums in _fastest_first(columns):
@@ -64,7 +71,7 @@ def _add_up_equally(
     sums: Sums, models: int, size: int, columns: int, dtype: Any
 ) -> bool:
     """Whether they give TF-Agents' bits for some thousand columns."""
-    rounds = max(8, _COLUMNS // (models * columns))
+    rounds = -(-_COLUMNS // (models * columns))
     numbers = np.random.default_rng(1)
     one, other = numbers.normal(size=(2, rounds, size, models * columns))
     weights = numbers.normal(size=(rounds, size))

@@ -63,6 +63,11 @@ def test_none_is_taken_if_none_is_exact(monkeypatch):
     ]
 
 
+def test_where_there_is_much_to_compute_nothing_is_tried(monkeypatch):
+    monkeypatch.setattr(exact_sums, "one_by_one", lambda *_: pytest.fail("was tried"))
+    assert exact_sums.exact_sums(50, 1000, 256, tf.float32) is None
+
+
 def test_trying_draws_no_random_number():
     def drawn(is_tried):
         tf.random.set_seed(3)
