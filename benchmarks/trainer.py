@@ -276,9 +276,10 @@ def plot(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
 def _plot_lengths(axes: Any, rows: list[dict[str, Any]]) -> None:
     short = [r for r in rows if _pair(r) == LINUCB and r["case"]["batch_size"] == 8]
     short = [r for r in short if "floor" in r["seconds"]]
-    loops = [row["case"]["loops"] for row in short]
     for subject in SUBJECTS:
-        values = [row["seconds"][subject] for row in short]
+        measured = [row for row in short if subject in row["seconds"]]
+        loops = [row["case"]["loops"] for row in measured]
+        values = [row["seconds"][subject] for row in measured]
         style = "--" if subject == "floor" else "-"
         axes.plot(
             loops, values, style, marker="o", ms=3, c=COLORS[subject], lw=1.6,
