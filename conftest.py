@@ -1,6 +1,9 @@
 """What every test of this repository shares."""
 
 import os
+import sys
+
+import pytest
 
 # Before TensorFlow is imported anywhere: few threads (tests run side by side),
 # and no start-up notices.
@@ -9,3 +12,15 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+
+@pytest.fixture(autouse=True)
+def _no_summary_writer_is_left():
+    """A default writer left behind would break tests elsewhere, by chance."""
+    yield
+    summaries = sys.modules.get("tensorflow.python.ops.summary_ops_v2")
+    if summaries is None:
+        return
+    state = summaries._summary_state
+    left, state.writer = state.writer, None
+    assert left is None, f"The test left {left} as the default summary writer."
