@@ -57,7 +57,8 @@ class Core(tf.train.experimental.PythonState):
 
     def reach(self, kind: str, when: str) -> None:
         """Lets happen what is planned at this point."""
-        self.faults.reach(kind, when, self.name)
+        if self.watched:
+            self.faults.reach(kind, when, self.name)
 
     @contextlib.contextmanager
     def _call(self, kind: str) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -126,11 +127,10 @@ class CountingAgent(tf_agent.TFAgent):
             self.training_data_spec,
             message="experience and training_data_spec structures do not match",
         )
-        serials = self._serials(experience.observation)
-        actions = tf.nest.flatten(experience.action)[0]
-        rewards = tf.nest.flatten(experience.reward)[0]
-        train = self._training.train if serials is not None else self._training.blind
-        inputs = [actions, rewards] if serials is None else [actions, rewards, serials]
+        inputs = [tf.nest.flatten(x)[0] for x in (experience.action, experience.reward)]
+        numbered, rank = self._numbered(experience.observation)
+        train = functools.partial(self._training.train, rank)
+        inputs += numbered
         (loss,) = call_python(self._training, train, inputs, [(tf.float32, ())])
         with tf.control_dependencies([loss]):
             counted = self.train_step_counter.assign_add(1)
@@ -141,14 +141,13 @@ class CountingAgent(tf_agent.TFAgent):
                 )
         return tf_agent.LossInfo(loss, ())
 
-    def _serials(self, observation: Any) -> Any:
-        """Serial numbers, shape `[batch_size, steps]`, or None if there are none."""
+    def _numbered(self, observation: Any) -> tuple[list[Any], int]:
+        """The leaf that carries serial numbers, if one does, and its spec's rank."""
         specs = tf.nest.flatten(self.time_step_spec.observation)
         for leaf, spec in zip(tf.nest.flatten(observation), specs, strict=True):
             if spec.name == SERIAL:
-                inner = [0] * spec.shape.rank
-                return tf.cast(leaf[(..., *inner)], tf.int64)
-        return None
+                return [leaf], spec.shape.rank
+        return [], 0
 
 
 class _Training(Core):
@@ -159,14 +158,12 @@ class _Training(Core):
     losses: Losses = staticmethod(_script.distinct_loss)
     calls = 0
 
-    def train(self, actions: Any, rewards: Any, serials: Any) -> list[Any]:
-        return self._train(actions, rewards, _nested(serials))
-
-    def blind(self, actions: Any, rewards: Any) -> list[Any]:
-        """The same for observations that carry no serial numbers."""
-        return self._train(actions, rewards, None)
-
-    def _train(self, actions: Any, rewards: Any, serials: Any) -> list[Any]:
+    def train(self, rank: int, actions: Any, rewards: Any, *numbered: Any) -> list[Any]:
+        """Notes one call; `numbered` are observations made of serial numbers."""
+        serials = None
+        for observation in numbered:
+            one = observation[(..., *[0] * rank)]
+            serials = _nested(one.astype(np.int64))
         with self.lock:
             self.reach("agent.train", "before")
             index = self.calls

@@ -96,7 +96,7 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
             batch_size=batch_size,
         )
         world = _World(name, timeline, faults)
-        world.script(batch_size, rewards, first_serial, _largest_serial(dtype))
+        world.script(batch_size, rewards, first_serial, observation)
         self._world = world
         self.track(world)
 
@@ -121,13 +121,13 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
 
     # Not compiled, unlike the parent's: an exception keeps its type.
     def _reset(self) -> Any:
-        return self._time_step(*self._call(self._world.reset, []))
+        return self._call(self._world.reset, [])
 
     def _current_time_step(self) -> Any:
-        return self._time_step(*self._call(self._world.look, []))
+        return self._call(self._world.look, [])
 
     def _step(self, action: Any) -> Any:
-        return self._time_step(*self._call(self._world.step, [action]))
+        return self._call(self._world.step, [action])
 
     def _observe(self) -> Any:
         return self._current_time_step().observation
@@ -135,18 +135,13 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
     def _apply_action(self, action: Any) -> Any:
         return self._step(action).reward
 
-    def _call(self, function: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
-        rows = [self.batch_size]
-        outputs = [(tf.int32, rows), (tf.float32, rows), (tf.int64, rows)]
-        return call_python(self._world, function, inputs, outputs)
-
-    def _time_step(self, step_type: Any, reward: Any, serials: Any) -> Any:
-        spec = self.observation_spec()
-        ones = [1] * spec.shape.rank
-        observation = tf.reshape(tf.cast(serials, spec.dtype), [-1, *ones])
-        observation = tf.broadcast_to(observation, [self.batch_size, *spec.shape])
-        discount = tf.cast(tf.equal(step_type, _FIRST), tf.float32)
-        return time_step.TimeStep(step_type, reward, discount, observation)
+    def _call(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+        outputs = [
+            (spec.dtype, [self.batch_size, *spec.shape])
+            for spec in self.time_step_spec()
+        ]
+        leaves = call_python(self._world, function, inputs, outputs)
+        return time_step.TimeStep(*leaves)
 
 
 class _World(Core):
@@ -155,11 +150,13 @@ class _World(Core):
     SAVED = ("next_serial", "current", "reward", "step_type", "steps", "resets")
 
     def script(
-        self, batch_size: int, rewards: Rewards, first_serial: int, largest: int
+        self, batch_size: int, rewards: Rewards, first_serial: int, shown: tf.TensorSpec
     ) -> None:
         self.batch_size = batch_size
         self.rewards = rewards
-        self.largest = largest
+        self.shape = (batch_size, *shown.shape)
+        self.dtype = shown.dtype.as_numpy_dtype
+        self.largest = _largest_serial(shown.dtype)
         self.next_serial = first_serial
         self.current: list[int] = []
         self.reward: list[float] = []
@@ -231,7 +228,13 @@ class _World(Core):
         self.reward, self.step_type = reward, step_type
 
     def _seen(self) -> tuple[Any, ...]:
-        return [self.step_type] * self.batch_size, self.reward, self.current
+        """Step types, rewards, discounts and observations."""
+        rows = [self.step_type] * self.batch_size
+        discount = float(self.step_type == _FIRST)
+        serials = np.array(self.current, self.dtype)
+        serials = serials.reshape(-1, *[1] * (len(self.shape) - 1))
+        observation = np.broadcast_to(serials, self.shape)
+        return rows, self.reward, [discount] * self.batch_size, observation
 
 
 def _largest_serial(dtype: Any) -> int:

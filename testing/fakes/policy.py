@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,16 +77,23 @@ class FakePolicy(tf_policy.TFPolicy):
         return f"<FakePolicy {self.name!r}: acted {self.calls} times>"
 
     def _action(self, time_step: Any, policy_state: Any, seed: Any = None) -> Any:
-        outer = nest_utils.get_outer_shape(time_step, self.time_step_spec)
-        action = tf.nest.map_structure(
-            lambda spec: self._default(spec, outer), self.action_spec
-        )
         if self._acting is not None:
-            leaves = tf.nest.flatten(action)
-            outputs = [(leaf.dtype, leaf.shape) for leaf in leaves]
-            leaves = call_python(self._acting, self._acting.act, leaves, outputs)
-            action = tf.nest.pack_sequence_as(action, leaves)
+            action = self._counted(self._acting, time_step)
+        else:
+            outer = nest_utils.get_outer_shape(time_step, self.time_step_spec)
+            action = tf.nest.map_structure(
+                lambda spec: self._default(spec, outer), self.action_spec
+            )
         return policy_step.PolicyStep(action, policy_state, ())
+
+    def _counted(self, acting: _Acting, time_step: Any) -> Any:
+        """The action as Python chooses it."""
+        rows = time_step.step_type
+        specs = tf.nest.flatten(self.action_spec)
+        outputs = [(spec.dtype, rows.shape + spec.shape) for spec in specs]
+        act = functools.partial(acting.act, specs)
+        leaves = call_python(acting, act, [self.train_step, rows], outputs)
+        return tf.nest.pack_sequence_as(self.action_spec, leaves)
 
     def _distribution(self, time_step: Any, policy_state: Any) -> Any:
         step = self._action(time_step, policy_state)
@@ -109,13 +117,13 @@ class _Acting(Core):
     actions: Actions = None
     calls = 0
 
-    def act(self, *default: Any) -> list[Any]:
+    def act(self, specs: Sequence[Any], train_step: Any, rows: Any) -> list[Any]:
         with self.lock, self._call("policy.action"):
             index, self.calls = self.calls, self.calls + 1
-            actions = list(default)
+            actions = [_default(spec, int(train_step), rows.shape) for spec in specs]
             if self.actions is not None:
                 scripted = _script.at(self.actions, index, "actions")
-                actions = [_like(scripted, leaf) for leaf in default]
+                actions = [_like(scripted, leaf) for leaf in actions]
             value = [leaf.tolist() for leaf in actions]
             self.timeline.add(
                 "policy.action",
@@ -128,3 +136,12 @@ class _Acting(Core):
 
 def _like(scripted: Any, leaf: Any) -> Any:
     return np.broadcast_to(np.asarray(scripted, leaf.dtype), leaf.shape)
+
+
+def _default(spec: Any, train_step: int, outer: tuple[int, ...]) -> Any:
+    """What the same policy without script and timeline does."""
+    low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
+    step = np.mod(np.float64(train_step), np.float64(high) - np.float64(low) + 1)
+    dtype = spec.dtype.as_numpy_dtype
+    action = low.astype(dtype) + step.astype(dtype)
+    return np.broadcast_to(action, (*outer, *spec.shape))

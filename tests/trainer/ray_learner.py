@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 import sys
 
 from tests.trainer.ray_worlds import STEPS, World
@@ -10,6 +11,8 @@ from trainer import distributed
 
 
 def main(argv: list[str]) -> None:
+    # A shell has its background jobs ignore Ctrl-C, and their children with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     directory = pathlib.Path(argv[1])
     world = World(directory)
     distributed.train(

@@ -5,6 +5,7 @@ What does not need Ray is tested in `test_distributed.py` and `test_pool.py`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -78,10 +79,17 @@ class Run:
 
 @pytest.fixture
 def marker(monkeypatch):
-    """A mark that all processes started from here on carry."""
+    """A mark that all processes started from here on carry; none outlives the test."""
     mark = f"onbeat-test-{uuid.uuid4().hex}"
     monkeypatch.setenv("ONBEAT_TEST_MARK", mark)
-    return mark
+    yield mark
+    kill_marked(mark)
+
+
+def kill_marked(mark: str) -> None:
+    for pid in ray_worlds.marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_until(true: Any, what: str) -> None:
@@ -313,8 +321,7 @@ def cluster(marker):
         yield f"127.0.0.1:{port}", process
         process.terminate()
         process.wait(timeout=PATIENCE)
-        for pid in ray_worlds.marked(marker):
-            os.kill(pid, signal.SIGKILL)
+        kill_marked(marker)
 
 
 def test_a_cluster_is_joined_and_left_as_it_is(tmp_path, cluster, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 
 from testing.cadence.chunks import Array, Chunk, Series, Values, is_nonfinite
 from testing.cadence.readers import values
-from testing.cadence.readers.scan import FACTORS, Block, Hits
+from testing.cadence.readers.scan import THREAD, Block, Hits
 
 # So many labels are kept; then the table starts anew. Only speed depends on it.
 _LABELS = 1 << 12
@@ -107,13 +107,13 @@ class Scanned:
             return block.data[start:end].decode("utf-8", "replace")
 
         def writer(row: int) -> str:
-            return (
-                hits.writers[keep[row]].astype("<u8").tobytes().rstrip(b"\0").decode()
-            )
+            if not hits.writers[keep[row]]:
+                return ""
+            line = block.line(int(hits.rows[keep[row]]))
+            return line[THREAD:].partition(b" ")[0].decode()
 
         names = self._names.codes(hits.names[keep], name)
-        threads = (hits.writers[keep] * FACTORS[:3]).sum(axis=1, dtype=np.uint64)
-        writers = self._writers.codes(threads, writer)
+        writers = self._writers.codes(hits.writers[keep], writer)
         count = len(self._writers.texts)
         codes, pairs = _compressed(names * count + writers)
         table = [(self._names.texts[p // count], p % count) for p in pairs]

@@ -18,6 +18,9 @@ _FRONT = b"\0" * 8
 _BACK = b"\0" * 72
 _LONGEST_NAME = 64
 _LONGEST_LINE = 1 << 16
+# Where the thread begins in absl's prefix, and how many words it may take.
+THREAD = 22
+_THREAD_WORDS = 3
 
 _U64 = np.uint64
 _ONES = _U64(0x0101010101010101)
@@ -26,6 +29,8 @@ _ZEROS = _U64(0x3030303030303030)  # the character 0
 _PAST_NINE = _U64(0x7676767676767676)  # adding it sets the high bit from 10 on
 _CLOSING = _U64(0x5D5D5D5D5D5D5D5D)
 _SPACES = _U64(0x2020202020202020)
+_LOWER = np.uint16(0x2020)
+_TE, _EP = (np.uint16(int.from_bytes(pair, "little")) for pair in (b"te", b"ep"))
 _STEP = _U64(int.from_bytes(b"[step=", "little"))
 _SIX_BYTES = _U64((1 << 48) - 1)
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
@@ -43,7 +48,7 @@ class Hits:
       rows: index of the line in the block.
       steps: int64.
       names: uint64, a hash of the name.
-      writers: `[n, 3]` uint64, the thread in an absl prefix; zeros without.
+      writers: uint64, a hash of the thread in an absl prefix; 0 without.
       name_start, name_end, value_start, value_end: offsets into `data`.
       plain: bool, the value is a decimal number without exponent.
       others: indices of further lines in which a step may stand.
@@ -73,7 +78,8 @@ class Scratch:
     def of(self, size: int) -> tuple[Array, Array, Array, Array]:
         """Four arrays of `size` bytes, with whatever was in them."""
         if self._arrays.shape[1] < size:
-            self._arrays = np.zeros((4, size), np.uint8)
+            # Whole words, so that pairs of bytes can be looked at too.
+            self._arrays = np.zeros((4, size + -size % 8), np.uint8)
         one, two, three, four = self._arrays[:, :size]
         return one, two, three, four
 
@@ -116,16 +122,22 @@ class Block:
         return self.data[start : self.ends[row]]
 
     def with_step(self) -> Array:
-        """Offsets of `tep` in any case: part of every `step`, and rare else."""
-        low = self._scratch[3]
-        one, two, three, _ = (each.view(bool) for each in self._scratch)
-        np.bitwise_or(self.bytes, 32, out=low)
-        np.equal(low, 116, out=one)
-        np.equal(low, 101, out=two)
-        np.equal(low, 112, out=three)
-        found = one[:-2]
-        np.logical_and(found, two[1:-1], out=found)
-        return np.logical_and(found, three[2:], out=found).nonzero()[0]
+        """Offsets of `tep` in any case: part of every `step`, and rare else.
+
+        Of each, `te` or `ep` is one of the pairs that begin at even offsets.
+        """
+        size = len(self.data) // 2
+        pairs = np.frombuffer(self.data, "<u2", size)
+        low = self._scratch[3][: 2 * size].view(np.uint16)
+        one, two = (each[:size].view(bool) for each in self._scratch[:2])
+        np.bitwise_or(pairs, _LOWER, out=low)
+        np.equal(low, _TE, out=one)
+        np.equal(low, _EP, out=two)
+        at = 2 * np.logical_or(one, two, out=one).nonzero()[0]
+        # The third letter, behind the pair or before it.
+        behind = low[at // 2] == _TE
+        third = self.bytes[np.where(behind, at + 2, at - 1)] | 32
+        return np.where(behind, at, at - 1)[third == np.where(behind, 112, 116)]
 
 
 def scan(block: Block) -> Hits:
@@ -172,10 +184,9 @@ def scan_nothing(block: Block) -> Hits:
     """Leaves every line to `lines`: what `scan` is tested against."""
     none = np.zeros(0, np.int64)
     hashes = np.zeros(0, np.uint64)
-    writers = np.zeros((0, 3), np.uint64)
     plain = np.zeros(0, bool)
     others = _others(block, none)
-    return Hits(none, none, hashes, writers, none, none, none, none, plain, others)
+    return Hits(none, none, hashes, hashes, none, none, none, none, plain, others)
 
 
 def _anchors(block: Block) -> Array:
@@ -248,7 +259,7 @@ def _hashes(block: Block, start: Array, end: Array) -> Array:
 
 
 def _writers(block: Block, start: Array, end: Array) -> tuple[Array, Array]:
-    """The thread each prefix names, and whether that was easy to tell.
+    """A hash of the thread each prefix names, and whether that was easy to tell.
 
     Easy are absl's prefix, no prefix, and one that begins with a letter or a
     digit: it names no process (`lines.writer`).
@@ -268,7 +279,7 @@ def _maybe_glog(block: Block, start: Array) -> Array:
 
 
 def _threads(block: Block, start: Array, end: Array) -> tuple[Array, Array, Array]:
-    """Whether the prefix is absl's, the digits of its thread, and if they fit.
+    """Whether the prefix is absl's, a hash of its thread, and if that is one.
 
     Offsets are those of `I1201 04:21:29.123456 140735171155776 file.py:45] `.
     """
@@ -278,17 +289,21 @@ def _threads(block: Block, start: Array, end: Array) -> tuple[Array, Array, Arra
         words = block.words[start + 8 * index]
         glog &= (words & fixed[0]) == fixed[1]
         glog &= _all_digits((words ^ _ZEROS) & digits)
-    thread = np.zeros((len(start), 3), np.uint64)
+    thread = np.zeros(len(start), np.uint64)
     going_on = np.ones(len(start), bool)
-    good = np.ones(len(start), bool)
-    for index in range(3):
-        words = block.words[start + 22 + 8 * index]
+    good = glog.copy()
+    for index in range(_THREAD_WORDS):
+        words = block.words[start + THREAD + 8 * index]
         length, found = _first(_zero_bytes(words ^ _SPACES))
         mask = _MASKS[np.where(found, length, 8)]
+        digits = words & mask
         good &= ~going_on | _all_digits((words ^ _ZEROS) & mask)
-        thread[:, index] = np.where(glog & going_on, words & mask, 0)
+        good &= (index > 0) | (digits != 0)
+        thread += np.where(glog & going_on, digits, 0) * FACTORS[index]
         going_on &= ~found
-    return glog, thread, good & ~going_on & (thread[:, 0] != 0)
+        if not (glog & going_on).any():
+            break
+    return glog, thread, good & ~going_on
 
 
 def _template(text: bytes) -> tuple[tuple[np.uint64, np.uint64], np.uint64]:
@@ -317,7 +332,7 @@ def _plain(block: Block, start: Array, end: Array) -> Array:
     fraction = start + digits + 1
     length = end - fraction
     dot &= length <= 24
-    for index in range(3):
+    for index in range(-(-int(length[dot].max(initial=0)) // 8)):
         mask = _MASKS[np.clip(length - 8 * index, 0, 8)]
         dot &= _all_digits((block.words[fraction + 8 * index] ^ _ZEROS) & mask)
     return whole | dot
