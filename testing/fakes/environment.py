@@ -121,13 +121,13 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
 
     # Not compiled, unlike the parent's: an exception keeps its type.
     def _reset(self) -> Any:
-        return self._call(self._world.reset, [])
+        return self._time_step(*self._call(self._world.reset, []))
 
     def _current_time_step(self) -> Any:
-        return self._call(self._world.look, [])
+        return self._time_step(*self._call(self._world.look, []))
 
     def _step(self, action: Any) -> Any:
-        return self._call(self._world.step, [action])
+        return self._time_step(*self._call(self._world.step, [action]))
 
     def _observe(self) -> Any:
         return self._current_time_step().observation
@@ -135,12 +135,14 @@ class FakeEnvironment(bandit_tf_environment.BanditTFEnvironment, Recording):
     def _apply_action(self, action: Any) -> Any:
         return self._step(action).reward
 
-    def _call(self, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    def _call(self, function: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
         outputs = [
             (spec.dtype, [self.batch_size, *spec.shape])
             for spec in self.time_step_spec()
         ]
-        leaves = call_python(self._world, function, inputs, outputs)
+        return call_python(self._world, function, inputs, outputs)
+
+    def _time_step(self, *leaves: Any) -> Any:
         return time_step.TimeStep(*leaves)
 
 

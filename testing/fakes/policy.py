@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -77,23 +76,16 @@ class FakePolicy(tf_policy.TFPolicy):
         return f"<FakePolicy {self.name!r}: acted {self.calls} times>"
 
     def _action(self, time_step: Any, policy_state: Any, seed: Any = None) -> Any:
+        outer = nest_utils.get_outer_shape(time_step, self.time_step_spec)
+        action = tf.nest.map_structure(
+            lambda spec: self._default(spec, outer), self.action_spec
+        )
         if self._acting is not None:
-            action = self._counted(self._acting, time_step)
-        else:
-            outer = nest_utils.get_outer_shape(time_step, self.time_step_spec)
-            action = tf.nest.map_structure(
-                lambda spec: self._default(spec, outer), self.action_spec
-            )
+            leaves = tf.nest.flatten(action)
+            outputs = [(leaf.dtype, leaf.shape) for leaf in leaves]
+            leaves = call_python(self._acting, self._acting.act, leaves, outputs)
+            action = tf.nest.pack_sequence_as(action, leaves)
         return policy_step.PolicyStep(action, policy_state, ())
-
-    def _counted(self, acting: _Acting, time_step: Any) -> Any:
-        """The action as Python chooses it."""
-        rows = time_step.step_type
-        specs = tf.nest.flatten(self.action_spec)
-        outputs = [(spec.dtype, rows.shape + spec.shape) for spec in specs]
-        act = functools.partial(acting.act, specs)
-        leaves = call_python(acting, act, [self.train_step, rows], outputs)
-        return tf.nest.pack_sequence_as(self.action_spec, leaves)
 
     def _distribution(self, time_step: Any, policy_state: Any) -> Any:
         step = self._action(time_step, policy_state)
@@ -102,11 +94,14 @@ class FakePolicy(tf_policy.TFPolicy):
 
     def _default(self, spec: Any, outer: Any) -> Any:
         """`train_step` within the bounds of `spec`, for every row."""
-        low = tf.cast(spec.minimum, spec.dtype)
-        count = tf.cast(spec.maximum, tf.float64) - tf.cast(spec.minimum, tf.float64)
-        step = tf.math.floormod(tf.cast(self.train_step, tf.float64), count + 1)
+        low = np.asarray(spec.minimum, spec.dtype.as_numpy_dtype)
+        # In floating point: an integer range may have no room for its own size.
+        size = np.float64(spec.maximum) - np.float64(spec.minimum) + 1
+        step = tf.math.floormod(tf.cast(self.train_step, tf.float64), size)
         value = low + tf.cast(step, spec.dtype)
-        return tf.broadcast_to(value, tf.concat([outer, spec.shape], 0))
+        if spec.shape.rank:
+            outer = tf.concat([outer, spec.shape], 0)
+        return tf.broadcast_to(value, outer)
 
 
 class _Acting(Core):
@@ -117,13 +112,13 @@ class _Acting(Core):
     actions: Actions = None
     calls = 0
 
-    def act(self, specs: Sequence[Any], train_step: Any, rows: Any) -> list[Any]:
+    def act(self, *default: Any) -> list[Any]:
         with self.lock, self._call("policy.action"):
             index, self.calls = self.calls, self.calls + 1
-            actions = [_default(spec, int(train_step), rows.shape) for spec in specs]
+            actions = list(default)
             if self.actions is not None:
                 scripted = _script.at(self.actions, index, "actions")
-                actions = [_like(scripted, leaf) for leaf in actions]
+                actions = [_like(scripted, leaf) for leaf in default]
             value = [leaf.tolist() for leaf in actions]
             self.timeline.add(
                 "policy.action",
@@ -136,12 +131,3 @@ class _Acting(Core):
 
 def _like(scripted: Any, leaf: Any) -> Any:
     return np.broadcast_to(np.asarray(scripted, leaf.dtype), leaf.shape)
-
-
-def _default(spec: Any, train_step: int, outer: tuple[int, ...]) -> Any:
-    """What the same policy without script and timeline does."""
-    low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
-    step = np.mod(np.float64(train_step), np.float64(high) - np.float64(low) + 1)
-    dtype = spec.dtype.as_numpy_dtype
-    action = low.astype(dtype) + step.astype(dtype)
-    return np.broadcast_to(action, (*outer, *spec.shape))
