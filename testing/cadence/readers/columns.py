@@ -29,7 +29,9 @@ class Columns:
     texts: dict[int, str]
     nonfinite: Array
 
-    def chunk(self, path: str, format: str) -> Chunk:
+    def chunk(
+        self, path: str, format: str, *, unit: str = "line", kind: str = "log"
+    ) -> Chunk:
         """The chunk of these columns."""
         return Chunk(
             path,
@@ -39,6 +41,8 @@ class Columns:
             self.steps,
             self.places,
             self.values,
+            unit=unit,
+            kind=kind,
             texts=self.texts,
             nonfinite=self.nonfinite,
         )
@@ -115,12 +119,12 @@ class Scanned:
         names = self._names.codes(hits.names[keep], name)
         writers = self._writers.codes(hits.writers[keep], writer)
         count = len(self._writers.texts)
-        codes, pairs = _compressed(names * count + writers)
+        codes, pairs = compressed(names * count + writers)
         table = [(self._names.texts[p // count], p % count) for p in pairs]
         return tuple(Series(n, self._writers.texts[w]) for n, w in table), codes
 
 
-def _compressed(codes: Array) -> tuple[Array, list[int]]:
+def compressed(codes: Array) -> tuple[Array, list[int]]:
     """Renumbers codes without gaps; also which codes there were."""
     if codes.max(initial=0) > _SMALL:
         distinct, renumbered = np.unique(codes, return_inverse=True)

@@ -21,7 +21,8 @@ _LARGEST = 1 << 23
 _HEADER = struct.Struct("<QI")
 _HEADERS_KEPT = 1 << 12
 
-Batch = list[tuple[int, bytes]]
+# Numbers of messages, and the messages.
+Batch = tuple[Array, list[bytes]]
 
 
 def mask(checksums: Array) -> Array:
@@ -83,10 +84,13 @@ class Frames:
             ends.append(end)
             start = end + 4
         good = self._verified(data, checksums, ends)
-        batch = list(enumerate(messages, self._place + 1))
+        places = np.arange(len(messages)) + self._place + 1
         self._place += len(messages)
-        if not all(good):
-            batch = self._without_bad(batch, good)
+        if not good.all():
+            for place in places[~good].tolist():
+                self._corrupt(place)
+            messages = [messages[row] for row in np.flatnonzero(good).tolist()]
+        batch = places[good], messages
         broken = size - start >= 12 and self._length(data[start : start + 12]) < 0
         if broken:
             self._unreadable(data[start:])
@@ -102,21 +106,11 @@ class Frames:
         self._lengths[header] = length
         return int(length)
 
-    def _verified(
-        self, data: bytes, checksums: list[int], ends: list[int]
-    ) -> list[bool]:
+    def _verified(self, data: bytes, checksums: list[int], ends: list[int]) -> Array:
         if not ends:
-            return []
+            return np.zeros(0, bool)
         words = np.ndarray((len(data) - 3,), "<u4", buffer=data, strides=(1,))
-        stored = words[np.array(ends)]
-        good: list[bool] = (mask(np.array(checksums, np.uint32)) == stored).tolist()
-        return good
-
-    def _without_bad(self, batch: Batch, good: list[bool]) -> Batch:
-        for (place, _), fine in zip(batch, good, strict=True):
-            if not fine:
-                self._corrupt(place)
-        return [frame for frame, fine in zip(batch, good, strict=True) if fine]
+        return np.equal(mask(np.array(checksums, np.uint32)), words[np.array(ends)])
 
     def _pass_over(self, rest: bytes) -> bytes:
         """Passes over a message too large to keep; returns what follows it."""

@@ -1,17 +1,22 @@
 """Reads events that differ from a known one only in time, step and value.
 
-Nearly all records of an event file are such, and to compare bytes is several
-times faster than to build a message. What a template stands for is proved,
-when it is learnt, by the message classes themselves: other bytes in place of
-time, step and value must give the same scalar with just these changed. Time
-and value have a fixed size, so what holds for two values holds for all.
+Nearly all records of an event file are such, and to compare bytes, many events
+at once, is much faster than to build messages. What a template stands for is
+proved, when it is learnt, by the message classes themselves: other bytes in
+place of time, step and value must give the same scalar with just these changed.
+Time and value have a fixed size, so what holds for two values holds for all.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
+
+from testing.cadence.chunks import Array
 
 Scalar = tuple[str, float]
 
@@ -19,10 +24,34 @@ _FLOATS = (struct.Struct("<f"), struct.Struct("<d"))
 _TIME = 9  # key of field 1, 64 bits
 _STEP = 16  # key of field 2, varint
 _SHORTEST = 12
+_LONGEST = 512
+# Where an event may go on after time and step: without a step, and after one of
+# 1 to 9 bytes. Ten are a negative step.
+_STARTS = (9, *range(11, 20))
 _PROBE = 1234.5  # exact in both sizes
 _PROBE_STEP = 77
 _PROBE_START = bytes([_TIME, 1, 2, 3, 4, 5, 6, 7, 8, _STEP, _PROBE_STEP])
 _KEPT = 1 << 12
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """Those of some messages that are known events; one entry each.
+
+    Attributes:
+      rows: int64, index of the message; of one call of `match` each once.
+      codes: int64, index into `names`.
+      names: what the scalars may be called.
+      steps: int64.
+      values: float64.
+    """
+
+    rows: Array
+    codes: Array
+    names: Sequence[str]
+    steps: Array
+    values: Array
 
 
 class Templates:
@@ -40,30 +69,62 @@ class Templates:
     ) -> None:
         self._parse = parse
         self._scalars = scalars
-        self._layouts: dict[int, list[tuple[int, struct.Struct]]] = {}
-        self._names: dict[tuple[bytes, bytes], str] = {}
+        self._layouts: dict[tuple[int, int, struct.Struct], _Layout] = {}
+        self._names: dict[str, int] = {}
+        self._count = 0
 
-    def match(self, message: bytes) -> tuple[str, int, float] | None:
-        """Name, step and value of an event; None if it is none that is known."""
-        start, step = split(message)
-        rest = message[start:]
-        for offset, number in self._layouts.get(len(rest), ()):
-            name = self._names.get((rest[:offset], rest[offset + number.size :]))
-            if name is not None:
-                return name, step, number.unpack_from(rest, offset)[0]
-        return None
+    def match(self, messages: Sequence[bytes]) -> list[Known]:
+        """Finds the known ones, in groups of one form each."""
+        if not self._layouts:
+            return []
+        names = tuple(self._names)
+        lengths = np.fromiter(map(len, messages), np.int64, len(messages))
+        found: list[Known] = []
+        for length in self._lengths() & set(np.unique(lengths).tolist()):
+            rows = np.flatnonzero(lengths == length)
+            data = b"".join([messages[row] for row in rows.tolist()])
+            table = np.frombuffer(data, np.uint8).reshape(-1, length)
+            found += self._match_equal_long(rows, table, names)
+        return found
 
-    def learn(self, message: bytes, scalar: Scalar) -> None:
-        """Remembers an event with one scalar, if its form is a plain one."""
-        start, _ = split(message)
+    def _lengths(self) -> set[int]:
+        """How long an event of a known form may be."""
+        return {start + length for start in _STARTS for length, *_ in self._layouts}
+
+    def _match_equal_long(
+        self, rows: Array, table: Array, names: Sequence[str]
+    ) -> Iterator[Known]:
+        starts, steps = split(table)
+        for (length, offset, number), layout in self._layouts.items():
+            mine = np.flatnonzero(starts == table.shape[1] - length)
+            if not len(mine):
+                continue
+            rest = table[mine, -length:]
+            codes, known = layout.match(rest)
+            field = rest[known, offset : offset + number.size]
+            values = np.ascontiguousarray(field).view(f"<f{number.size}")[:, 0]
+            mine = mine[known]
+            yield Known(
+                rows[mine], codes, names, steps[mine], values.astype(np.float64)
+            )
+
+    def learn(self, message: bytes, scalar: Scalar) -> bool:
+        """Remembers an event with one scalar, if its form is a plain one.
+
+        Returns:
+          Whether more is known than before.
+        """
+        if not _SHORTEST <= len(message) <= _LONGEST:
+            return False
+        starts, _ = split(np.frombuffer(message, np.uint8)[None])
+        start = int(starts[0])
         if not start:
-            return
-        if len(self._names) >= _KEPT:
+            return False
+        if self._count >= _KEPT:
+            self._count = 0
             self._names.clear()
             self._layouts.clear()
-        for number in _FLOATS:
-            if self._learn(message[start:], scalar, number):
-                return
+        return any(self._learn(message[start:], scalar, each) for each in _FLOATS)
 
     def _learn(self, rest: bytes, scalar: Scalar, number: struct.Struct) -> bool:
         try:
@@ -72,14 +133,15 @@ class Templates:
             return False
         offset = rest.find(packed)
         while offset >= 0:
-            key = (rest[:offset], rest[offset + number.size :])
-            probe = number.pack(_PROBE).join((_PROBE_START + key[0], key[1]))
+            after = rest[offset + number.size :]
+            probe = number.pack(_PROBE).join((_PROBE_START + rest[:offset], after))
             if self._is(probe, scalar[0]):
-                layouts = self._layouts.setdefault(len(rest), [])
-                if (offset, number) not in layouts:
-                    layouts.append((offset, number))
-                self._names[key] = scalar[0]
-                return True
+                code = self._names.setdefault(scalar[0], len(self._names))
+                form = (len(rest), offset, number)
+                layout = self._layouts.setdefault(form, _Layout(offset, number.size))
+                new = layout.add(rest, code)
+                self._count += new
+                return new
             offset = rest.find(packed, offset + 1)
         return False
 
@@ -92,22 +154,79 @@ class Templates:
         return event.step == _PROBE_STEP and found == [(name, _PROBE)]
 
 
-def split(message: bytes) -> tuple[int, int]:
-    """Where an event goes on after time and step, and the step; 0 if neither.
+class _Layout:
+    """What is known of events with a number of `size` bytes at `offset`.
+
+    Compared are words of eight bytes, the number left out. A hash finds the only
+    event that it may be.
+    """
+
+    def __init__(self, offset: int, size: int) -> None:
+        self._number = slice(offset, offset + size)
+        self._codes = np.zeros(0, np.int64)
+        self._words = np.zeros((0, 0), np.uint64)
+        self._hashes = np.zeros(0, np.uint64)
+
+    def add(self, rest: bytes, code: int) -> bool:
+        """Remembers an event; False if it was known."""
+        row = np.frombuffer(rest, np.uint8)[None]
+        if len(self._codes) and self.match(row)[1][0]:
+            return False
+        words = self._as_words(row)
+        if len(self._codes):
+            words = np.concatenate([self._words, words])
+        hashes = _hashes(words)
+        order = np.argsort(hashes)
+        self._codes = np.append(self._codes, code)[order]
+        self._words, self._hashes = words[order], hashes[order]
+        return True
+
+    def match(self, rest: Array) -> tuple[Array, Array]:
+        """Codes of the known rows, and which rows are known."""
+        words = self._as_words(rest)
+        at = np.searchsorted(self._hashes, _hashes(words))
+        at = np.minimum(at, len(self._hashes) - 1)
+        known = np.ones(len(rest), bool)
+        for column, expected in zip(words.T, self._words.T, strict=True):
+            known &= column == expected[at]
+        return self._codes[at[known]], known
+
+    def _as_words(self, rest: Array) -> Array:
+        count, length = rest.shape
+        padded = np.zeros((count, length + -length % 8), np.uint8)
+        padded[:, :length] = rest
+        padded[:, self._number] = 0
+        return padded.view(np.uint64)
+
+
+def _hashes(words: Array) -> Array:
+    hashes = np.zeros(len(words), np.uint64)
+    for column in words.T:
+        hashes = (hashes ^ column) * _FACTOR
+    return hashes
+
+
+def split(table: Array) -> tuple[Array, Array]:
+    """Where events go on after time and step, and the steps; 0 if neither.
 
     A step that is left out is 0.
+
+    Args:
+      table: uint8 `[n, length]`, events of one length.
     """
-    if len(message) < _SHORTEST or message[0] != _TIME:
-        return 0, 0
-    if message[9] != _STEP:
-        return 9, 0
-    step = message[10]
-    if step < 128:
-        return 11, step
-    step &= 127
-    for index in range(1, min(9, len(message) - 10)):
-        byte = message[10 + index]
-        step |= (byte & 127) << 7 * index
-        if byte < 128:
-            return 11 + index, step
-    return 0, 0
+    count, length = table.shape
+    starts, steps = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if length < _SHORTEST:
+        return starts, steps
+    timed = table[:, 0] == _TIME
+    going_on = timed & (table[:, 9] == _STEP)
+    starts[timed & ~going_on] = 9
+    for index in range(min(9, length - 10)):
+        byte = np.where(going_on, table[:, 10 + index], 0).astype(np.int64)
+        steps |= (byte & 127) << 7 * index
+        ends = going_on & (byte < 128)
+        starts[ends] = 11 + index
+        going_on &= ~ends
+        if not going_on.any():
+            break
+    return starts, steps

@@ -9,17 +9,21 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from testing.cadence.chunks import Chunk, Problem
+import numpy as np
+
+from testing.cadence.chunks import Array, Chunk, Problem, Series
 from testing.cadence.readers.blocks import Input
-from testing.cadence.readers.builder import Builder
+from testing.cadence.readers.columns import Columns, Row, compressed, listed, merged
 from testing.cadence.readers.errors import MissingExtraError
 from testing.cadence.readers.frames import Frames
 from testing.cadence.readers.notes import Notes
-from testing.cadence.readers.templates import Templates
+from testing.cadence.readers.templates import Known, Templates
 
 FORMAT = "tensorboard"
 UNIT = "record"
 _SIGNATURE = b"brain.Event:"
+# So many unknown messages are looked at before what was learnt is used.
+_FIRST = 64
 
 
 def knows(source: Input) -> bool:
@@ -36,30 +40,87 @@ def read(source: Input) -> Iterator[Chunk | Problem]:
     """Yields the scalars of an event file, then what was wrong with it."""
     crc32c, parse = _libraries(source.path)
     notes = Notes(source.path, FORMAT, UNIT)
-    builder = Builder(source.path, FORMAT, unit=UNIT, kind="summary")
-    scalars = Scalars()
-    templates = Templates(parse, scalars.of)
-    for batch in Frames(source, crc32c, notes):
-        for place, message in batch:
-            known = templates.match(message)
-            if known is not None:
-                builder.add(*known, place)
-                continue
-            try:
-                event = parse(message)
-                found = scalars.of(event)
-            except Exception:  # of protobuf, whose classes differ by version
-                notes.add("corrupt", place, "no event: the record is passed over.")
-                continue
-            for name, value in found:
-                builder.add(name, event.step, value, place)
-            if len(found) == 1:
-                templates.learn(message, found[0])
-        if len(builder):
-            yield builder.take()
-    if not builder.count and not len(notes):
+    reader = _Reader(parse, notes)
+    found = False
+    for places, messages in Frames(source, crc32c, notes):
+        for columns in reader.columns(places, messages):
+            found = True
+            yield columns.chunk(source.path, FORMAT, unit=UNIT, kind="summary")
+    if not found and not len(notes):
         notes.add("empty", 1, "the file holds no scalar.")
     yield from notes.problems()
+
+
+class _Reader:
+    """Turns messages into columns: known ones at once, the others one by one."""
+
+    def __init__(self, parse: Callable[[bytes], Any], notes: Notes) -> None:
+        self._parse = parse
+        self._notes = notes
+        self._scalars = Scalars()
+        self._templates = Templates(parse, self._scalars.of)
+        self._learnt = False
+
+    def columns(self, places: Array, messages: list[bytes]) -> Iterator[Columns]:
+        """The scalars of some messages, if there are any."""
+        parts: list[Columns] = []
+        left = self._known(places, messages, np.arange(len(messages)), parts)
+        rows: list[Row] = []
+        size = _FIRST
+        while len(left):
+            self._learnt = False
+            for index in left[:size].tolist():
+                rows += self._look(int(places[index]), messages[index])
+            left = left[size:]
+            if self._learnt:
+                left = self._known(places, messages, left, parts)
+            size *= 2
+        if rows:
+            parts.append(listed(rows))
+        if parts:
+            yield functools.reduce(merged, parts)
+
+    def _known(
+        self,
+        places: Array,
+        messages: list[bytes],
+        indices: Array,
+        parts: list[Columns],
+    ) -> Array:
+        """Adds the known ones among `indices` to `parts`; returns the others."""
+        left = np.ones(len(indices), bool)
+        for known in self._templates.match([messages[i] for i in indices.tolist()]):
+            left[known.rows] = False
+            if len(known.rows):
+                parts.append(_columns(known, places[indices[known.rows]]))
+        return indices[left]
+
+    def _look(self, place: int, message: bytes) -> Iterator[Row]:
+        """The scalars of one message; its form is learnt if it has one scalar."""
+        try:
+            event = self._parse(message)
+            found = self._scalars.of(event)
+        except Exception:  # of protobuf, whose classes differ by version
+            text = "no event: the record is passed over."
+            self._notes.add("corrupt", place, text)
+            return
+        if len(found) == 1:
+            self._learnt |= self._templates.learn(message, found[0])
+        for name, value in found:
+            yield name, "", event.step, value, place
+
+
+def _columns(known: Known, places: Array) -> Columns:
+    codes, present = compressed(known.codes)
+    return Columns(
+        tuple(Series(known.names[code], "") for code in present),
+        codes,
+        known.steps,
+        places,
+        known.values,
+        {},
+        ~np.isfinite(known.values),
+    )
 
 
 class Scalars:

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tensorboard.compat.proto import event_pb2
 
+from testing.cadence.readers import templates as templates_module
 from testing.cadence.readers.templates import Templates
 from testing.cadence.readers.tensorboard import Scalars
 from tests.cadence.readers import writers
@@ -59,29 +60,70 @@ def test_same_as_the_classes(messages):
             found = scalars.of(event)
         except Exception:
             event = None
-        known = templates.match(message)
+        known = matched(templates, [message])
         if event is None:
-            assert known is None
+            assert not known
             continue
-        if known is not None:
-            name, step, value = known
+        if known:
+            ((_, name, step, value),) = known
             assert (step, str([(name, value)])) == (event.step, str(found))
         elif len(found) == 1:
             templates.learn(message, found[0])
+    # All at once they are what they are one by one.
+    alone = [
+        (row, *rest)
+        for row, message in enumerate(messages)
+        for _, *rest in matched(templates, [message])
+    ]
+    assert str(matched(templates, messages)) == str(alone)
+
+
+def matched(templates, messages):
+    """Row, name, step and value of each known message."""
+    return sorted(
+        (row, known.names[code], step, value)
+        for known in templates.match(messages)
+        for row, code, step, value in zip(
+            *(column.tolist() for column in (known.rows, known.codes)),
+            *(column.tolist() for column in (known.steps, known.values)),
+            strict=True,
+        )
+    )
+
+
+def event(make, name, step, value):
+    summary = {"value": [make(name, value)]}
+    message = event_pb2.Event(wall_time=1.0, step=step, summary=summary)
+    return message.SerializeToString()
 
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_second_one_is_known(make):
     templates = Templates(parse, Scalars().of)
-    messages = [
-        event_pb2.Event(
-            wall_time=1.0, step=step, summary={"value": [make("a", step + 0.5)]}
-        ).SerializeToString()
-        for step in (0, 1, 200)
+    steps = (0, 1, 200, 2**40, 2**62)
+    messages = [event(make, "a", step, step % 7 + 0.5) for step in steps]
+    assert templates.learn(messages[0], ("a", 0.5))
+    assert not templates.learn(messages[1], ("a", 1.5))
+    assert matched(templates, messages) == [
+        (row, "a", step, step % 7 + 0.5) for row, step in enumerate(steps)
     ]
-    templates.learn(messages[0], ("a", 0.5))
-    assert [templates.match(message) for message in messages] == [
-        ("a", 0, 0.5),
-        ("a", 1, 1.5),
-        ("a", 200, 200.5),
-    ]
+
+
+def test_names_of_equal_length_are_told_apart():
+    templates = Templates(parse, Scalars().of)
+    names = [f"metric/{index:04}" for index in range(300)]
+    for name in names[:200]:
+        assert templates.learn(event(writers.simple_value, name, 3, 1.0), (name, 1.0))
+    messages = [event(writers.simple_value, name, 500, 2.0) for name in names]
+    assert [row[1] for row in matched(templates, messages)] == names[:200]
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(templates_module, "_KEPT", 10)
+    templates = Templates(parse, Scalars().of)
+    for index in range(95):
+        message = event(writers.simple_value, f"m{index:03}", 1, 1.0)
+        templates.learn(message, (f"m{index:03}", 1.0))
+    messages = [event(writers.simple_value, f"m{n:03}", 2, 1.0) for n in range(95)]
+    known = [row[1] for row in matched(templates, messages)]
+    assert known == ["m090", "m091", "m092", "m093", "m094"]
