@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -164,9 +165,9 @@ def test_two_collectors_one_of_them_slow(tmp_path, marker):
     assert sorted(run.world.stepped()) == sorted(np.ravel(run.trained()).tolist())
     makers = [{int(s) // PER_COLLECTOR for s in c.ravel()} for c in run.trained()]
     assert makers == [{0}, {1}] * 6
-    slow = [w for w in run.warnings if "making driver run" in w]
-    assert slow
-    assert slow[0].startswith("Collector 1 has been making driver run 2 of 4 for 1 s.")
+    # On a busy machine the other one may be slow too, and this one be told late.
+    slow = re.compile(r"Collector 1 has been making driver run 2 of 4 for [123] s\.")
+    assert any(slow.match(warning) for warning in run.warnings), run.warnings
     # Ray was here, kept to itself, and has gone.
     assert {"raylet", "gcs_server"} <= listener.names
     assert listener.addresses
