@@ -32,6 +32,10 @@ _PROBE = 1234.5  # exact in both sizes
 _PROBE_STEP = 77
 _PROBE_START = bytes([_TIME, 1, 2, 3, 4, 5, 6, 7, 8, _STEP, _PROBE_STEP])
 _KEPT = 1 << 12
+# Rows, codes, steps and values.
+_Group = tuple[Array, Array, Array, Array]
+_NO_INTEGERS = np.zeros(0, np.int64)
+_NONE = (_NO_INTEGERS, _NO_INTEGERS, _NO_INTEGERS, np.zeros(0))
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -40,7 +44,7 @@ class Known:
     """Those of some messages that are known events; one entry each.
 
     Attributes:
-      rows: int64, index of the message; of one call of `match` each once.
+      rows: int64, index of the message, in order.
       codes: int64, index into `names`.
       names: what the scalars may be called.
       steps: int64.
@@ -69,44 +73,41 @@ class Templates:
     ) -> None:
         self._parse = parse
         self._scalars = scalars
-        self._layouts: dict[tuple[int, int, struct.Struct], _Layout] = {}
+        # By length behind time and step, then place and form of the number.
+        self._layouts: dict[int, dict[tuple[int, struct.Struct], _Layout]] = {}
         self._names: dict[str, int] = {}
         self._count = 0
 
-    def match(self, messages: Sequence[bytes]) -> list[Known]:
-        """Finds the known ones, in groups of one form each."""
-        if not self._layouts:
-            return []
-        names = tuple(self._names)
+    def match(self, messages: Sequence[bytes]) -> Known:
+        """Finds the known ones."""
         lengths = np.fromiter(map(len, messages), np.int64, len(messages))
-        found: list[Known] = []
+        groups = [_NONE]
         for length in self._lengths() & set(np.unique(lengths).tolist()):
             rows = np.flatnonzero(lengths == length)
             data = b"".join([messages[row] for row in rows.tolist()])
             table = np.frombuffer(data, np.uint8).reshape(-1, length)
-            found += self._match_equal_long(rows, table, names)
-        return found
+            groups += self._match_equal_long(rows, table)
+        rows, codes, steps, values = map(np.concatenate, zip(*groups, strict=True))
+        order = np.argsort(rows)
+        names = tuple(self._names)
+        return Known(rows[order], codes[order], names, steps[order], values[order])
 
     def _lengths(self) -> set[int]:
         """How long an event of a known form may be."""
-        return {start + length for start in _STARTS for length, *_ in self._layouts}
+        return {start + length for start in _STARTS for length in self._layouts}
 
-    def _match_equal_long(
-        self, rows: Array, table: Array, names: Sequence[str]
-    ) -> Iterator[Known]:
+    def _match_equal_long(self, rows: Array, table: Array) -> Iterator[_Group]:
         starts, steps = split(table)
-        for (length, offset, number), layout in self._layouts.items():
-            mine = np.flatnonzero(starts == table.shape[1] - length)
-            if not len(mine):
-                continue
-            rest = table[mine, -length:]
-            codes, known = layout.match(rest)
-            field = rest[known, offset : offset + number.size]
-            values = np.ascontiguousarray(field).view(f"<f{number.size}")[:, 0]
-            mine = mine[known]
-            yield Known(
-                rows[mine], codes, names, steps[mine], values.astype(np.float64)
-            )
+        for start in np.unique(starts[starts > 0]).tolist():
+            layouts = self._layouts.get(table.shape[1] - start, {})
+            at = np.flatnonzero(starts == start)
+            for (offset, number), layout in layouts.items():
+                rest = table[at, start:]
+                codes, known = layout.match(rest)
+                field = rest[known, offset : offset + number.size]
+                values = np.ascontiguousarray(field).view(f"<f{number.size}")[:, 0]
+                mine = at[known]
+                yield rows[mine], codes, steps[mine], values.astype(np.float64)
 
     def learn(self, message: bytes, scalar: Scalar) -> bool:
         """Remembers an event with one scalar, if its form is a plain one.
@@ -137,9 +138,9 @@ class Templates:
             probe = number.pack(_PROBE).join((_PROBE_START + rest[:offset], after))
             if self._is(probe, scalar[0]):
                 code = self._names.setdefault(scalar[0], len(self._names))
-                form = (len(rest), offset, number)
-                layout = self._layouts.setdefault(form, _Layout(offset, number.size))
-                new = layout.add(rest, code)
+                layouts = self._layouts.setdefault(len(rest), {})
+                layout = _Layout(offset, number.size)
+                new = layouts.setdefault((offset, number), layout).add(rest, code)
                 self._count += new
                 return new
             offset = rest.find(packed, offset + 1)

@@ -88,12 +88,10 @@ class _Reader:
         parts: list[Columns],
     ) -> Array:
         """Adds the known ones among `indices` to `parts`; returns the others."""
-        left = np.ones(len(indices), bool)
-        for known in self._templates.match([messages[i] for i in indices.tolist()]):
-            left[known.rows] = False
-            if len(known.rows):
-                parts.append(_columns(known, places[indices[known.rows]]))
-        return indices[left]
+        known = self._templates.match([messages[index] for index in indices.tolist()])
+        if len(known.rows):
+            parts.append(_columns(known, places[indices[known.rows]]))
+        return np.delete(indices, known.rows)
 
     def _look(self, place: int, message: bytes) -> Iterator[Row]:
         """The scalars of one message; its form is learnt if it has one scalar."""

@@ -80,15 +80,11 @@ def test_same_as_the_classes(messages):
 
 def matched(templates, messages):
     """Row, name, step and value of each known message."""
-    return sorted(
-        (row, known.names[code], step, value)
-        for known in templates.match(messages)
-        for row, code, step, value in zip(
-            *(column.tolist() for column in (known.rows, known.codes)),
-            *(column.tolist() for column in (known.steps, known.values)),
-            strict=True,
-        )
-    )
+    known = templates.match(messages)
+    names = [known.names[code] for code in known.codes.tolist()]
+    columns = (column.tolist() for column in (known.rows, known.steps, known.values))
+    rows, steps, values = columns
+    return list(zip(rows, names, steps, values, strict=True))
 
 
 def event(make, name, step, value):
