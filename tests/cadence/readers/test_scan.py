@@ -88,6 +88,8 @@ VALUES = st.sampled_from(
         "95%",
         "1.2.3",
         "0.1234567890123456789",
+        "1.12345678x",
+        "1.1234567890123456x",
         "1." + "0" * 24,
         "1." + "0" * 25,
         "1." + "0" * 25 + "x",
@@ -156,3 +158,16 @@ def test_same_as_line_by_line(tmp_path_factory, body, size, cut):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "SIZE", size)
         assert outcome(path, scan) == outcome(path, scan_nothing)
+
+
+def test_threads_of_several_words_are_told_apart(tmp_path):
+    path = tmp_path / "run.log"
+    threads = ["1111111122222222", "2222222211111111", "11111111222222223333", "1"]
+    path.write_text(
+        "".join(
+            f"I1201 04:21:29.123456 {threads[n % 4]} a.py:4] [step={n}] loss = {n}.\n"
+            for n in range(40)
+        )
+    )
+    _, writers, _, _ = outcome(path, scan)
+    assert writers == threads * 10
