@@ -9,7 +9,8 @@ import numpy as np
 
 from testing.cadence.chunks import Array, Chunk, Series, Values, is_nonfinite
 from testing.cadence.readers import values
-from testing.cadence.readers.scan import THREAD, Block, Hits
+from testing.cadence.readers.block import Block
+from testing.cadence.readers.scan import THREAD, Hits
 
 # So many labels are kept; then the table starts anew. Only speed depends on it.
 _LABELS = 1 << 12
@@ -84,8 +85,8 @@ class Scanned:
         self._names = Labels()
         self._writers = Labels()
 
-    def columns(self, block: Block, hits: Hits, keep: Array, lines: int) -> Columns:
-        """The columns of the hits at `keep`, `lines` being before the block."""
+    def columns(self, block: Block, hits: Hits, keep: Array) -> Columns:
+        """The columns of the hits at `keep`."""
         series, codes = self._series(block, hits, keep)
         starts, ends = hits.value_start[keep], hits.value_end[keep]
         odd = np.flatnonzero(~hits.plain[keep])
@@ -97,7 +98,7 @@ class Scanned:
             series,
             codes,
             hits.steps[keep],
-            hits.rows[keep] + (lines + 1),
+            block.numbers[hits.rows[keep]],
             lambda: _parse(block.data, starts.tolist(), ends.tolist(), exact),
             texts,
             nonfinite,

@@ -13,9 +13,8 @@ import dataclasses
 import numpy as np
 
 from testing.cadence.chunks import Array
+from testing.cadence.readers.block import Block
 
-_FRONT = b"\0" * 8
-_BACK = b"\0" * 72
 _LONGEST_NAME = 64
 _LONGEST_LINE = 1 << 16
 # Where the thread begins in absl's prefix, and how many words it may take.
@@ -29,8 +28,6 @@ _ZEROS = _U64(0x3030303030303030)  # the character 0
 _PAST_NINE = _U64(0x7676767676767676)  # adding it sets the high bit from 10 on
 _CLOSING = _U64(0x5D5D5D5D5D5D5D5D)
 _SPACES = _U64(0x2020202020202020)
-_LOWER = np.uint16(0x2020)
-_TE, _EP = (np.uint16(int.from_bytes(pair, "little")) for pair in (b"te", b"ep"))
 _STEP = _U64(int.from_bytes(b"[step=", "little"))
 _SIX_BYTES = _U64((1 << 48) - 1)
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
@@ -64,80 +61,6 @@ class Hits:
     value_end: Array
     plain: Array
     others: Array
-
-
-class Scratch:
-    """Memory for the comparisons of one block after the other.
-
-    To allocate it anew for each block costs more than the comparisons.
-    """
-
-    def __init__(self) -> None:
-        self._arrays = np.zeros((4, 0), np.uint8)
-
-    def of(self, size: int) -> tuple[Array, Array, Array, Array]:
-        """Four arrays of `size` bytes, with whatever was in them."""
-        if self._arrays.shape[1] < size:
-            # Whole words, so that pairs of bytes can be looked at too.
-            self._arrays = np.zeros((4, size + -size % 8), np.uint8)
-        one, two, three, four = self._arrays[:, :size]
-        return one, two, three, four
-
-
-class Block:
-    """Lines as bytes, and where each begins and ends.
-
-    Attributes:
-      data: the lines, padded at both ends; all offsets count in it.
-      size: number of lines.
-    """
-
-    def __init__(self, text: bytes, scratch: Scratch) -> None:
-        end = b"" if text.endswith(b"\n") else b"\n"
-        self.data = b"".join((_FRONT, text, end, _BACK))
-        self.bytes = np.frombuffer(self.data, np.uint8)
-        self.words = np.ndarray(
-            (len(self.data) - 7,), "<u8", buffer=self.data, strides=(1,)
-        )
-        self._scratch = scratch.of(len(self.data))
-        # Every line end and every equals sign, in order.
-        self.marks = self._find_marks()
-        self.is_end = self.bytes[self.marks] == 10
-        self.ends = self.marks[self.is_end]
-        self.size = len(self.ends)
-
-    def _find_marks(self) -> Array:
-        one, two, _, _ = (each.view(bool) for each in self._scratch)
-        np.equal(self.bytes, 10, out=one)
-        np.equal(self.bytes, 61, out=two)
-        return np.logical_or(one, two, out=one).nonzero()[0]
-
-    def starts(self, rows: Array) -> Array:
-        """Offsets of the first bytes of lines."""
-        return np.where(rows > 0, self.ends[rows - 1] + 1, len(_FRONT))
-
-    def line(self, row: int) -> bytes:
-        """One line, without its line end."""
-        start = self.ends[row - 1] + 1 if row else len(_FRONT)
-        return self.data[start : self.ends[row]]
-
-    def with_step(self) -> Array:
-        """Offsets of `tep` in any case: part of every `step`, and rare else.
-
-        Of each, `te` or `ep` is one of the pairs that begin at even offsets.
-        """
-        size = len(self.data) // 2
-        pairs = np.frombuffer(self.data, "<u2", size)
-        low = self._scratch[3][: 2 * size].view(np.uint16)
-        one, two = (each[:size].view(bool) for each in self._scratch[:2])
-        np.bitwise_or(pairs, _LOWER, out=low)
-        np.equal(low, _TE, out=one)
-        np.equal(low, _EP, out=two)
-        at = 2 * np.logical_or(one, two, out=one).nonzero()[0]
-        # The third letter, behind the pair or before it.
-        behind = low[at // 2] == _TE
-        third = self.bytes[np.where(behind, at + 2, at - 1)] | 32
-        return np.where(behind, at, at - 1)[third == np.where(behind, 112, 116)]
 
 
 def scan(block: Block) -> Hits:

@@ -11,11 +11,13 @@ import numpy as np
 
 from testing.cadence.chunks import Array, Chunk, Problem
 from testing.cadence.readers import lines, values
+from testing.cadence.readers.block import Block
 from testing.cadence.readers.blocks import Input, decoded
 from testing.cadence.readers.columns import Row, Scanned, listed, merged
 from testing.cadence.readers.errors import UnreadableRun
 from testing.cadence.readers.notes import Notes
-from testing.cadence.readers.scan import Block, Hits, Scratch, scan
+from testing.cadence.readers.scan import Hits, scan
+from testing.cadence.readers.sieve import Sieve
 
 NO_EVENT = (
     "no line with a step and a value, such as '[step=3] loss = 0.5.' or "
@@ -89,26 +91,29 @@ class TextReader:
         self._path = path
         self._format = format
         self._scan = scan
-        self._lines_before = 0
         self._record: _Line | None = None
         self._last: _Line | None = None
-        self._scratch = Scratch()
+        self._sieve = Sieve()
         self._scanned = Scanned()
 
     def feed(self, text: bytes) -> Iterator[Chunk]:
-        """Takes whole lines; yields their events."""
-        block = Block(_cleaned(text), self._scratch)
+        """Takes whole lines; yields their events, sooner or later."""
+        for block in self._sieve.feed(_cleaned(text)):
+            yield from self._read(block)
+
+    def finish(self) -> Iterator[Chunk]:
+        """Yields what waited for more lines."""
+        for block in self._sieve.finish():
+            yield from self._read(block)
+        if self._record is not None and self._record.found.pairs:
+            yield listed(self._record.rows()).chunk(self._path, self._format)
+        self._record = None
+
+    def _read(self, block: Block) -> Iterator[Chunk]:
         hits = self._scan(block)
         slow = self._closer_look(block, hits)
         keep = self._drop_doubles(block, hits, slow)
         yield from self._chunks(block, hits, keep, slow)
-        self._lines_before += block.size
-
-    def finish(self) -> Iterator[Chunk]:
-        """Yields what waited for more lines."""
-        if self._record is not None and self._record.found.pairs:
-            yield listed(self._record.rows()).chunk(self._path, self._format)
-        self._record = None
 
     def _closer_look(self, block: Block, hits: Hits) -> list[_Line]:
         """The lines with events that `scan` left, records put together."""
@@ -130,7 +135,7 @@ class TextReader:
         found = lines.parse(text)
         if found is None:
             return None
-        place = self._lines_before + row + 1
+        place = int(block.numbers[row])
         return _Line(place, text, found, [place] * len(found.pairs))
 
     def _continue(self, block: Block, row: int, found: list[_Line]) -> int:
@@ -139,12 +144,14 @@ class TextReader:
         assert record is not None
         pairs = list(record.found.pairs)
         while row < block.size and len(pairs) < _LONGEST_RECORD:
+            if block.numbers[row] != record.place + len(pairs) + 1:
+                break  # a line between was left out
             pair = lines.continued(decoded(block.line(row)))
             if pair is None:
                 break
             pairs.append(pair)
+            record.places.append(int(block.numbers[row]))
             row += 1
-            record.places.append(self._lines_before + row)
         record.found = dataclasses.replace(record.found, pairs=tuple(pairs))
         if row < block.size:
             self._record = None
@@ -153,8 +160,8 @@ class TextReader:
 
     def _drop_doubles(self, block: Block, hits: Hits, slow: list[_Line]) -> Array:
         """The hits that are no doubles of the line before; removes slow ones."""
-        rows = [line.place - self._lines_before - 1 for line in slow]
-        order = np.argsort(np.concatenate([hits.rows, rows]), kind="stable")
+        places = [block.numbers[hits.rows], [line.place for line in slow]]
+        order = np.argsort(np.concatenate(places), kind="stable")
         count = len(hits.rows)
         dropped = np.zeros(len(order), bool)
 
@@ -185,7 +192,7 @@ class TextReader:
     ) -> Iterator[Chunk]:
         columns = []
         if len(keep):
-            scanned = self._scanned.columns(block, hits, keep, self._lines_before)
+            scanned = self._scanned.columns(block, hits, keep)
             columns.append(scanned)
         if slow:
             columns.append(listed(row for line in slow for row in line.rows()))
@@ -209,9 +216,10 @@ def _cleaned(text: bytes) -> bytes:
     """Without colours, carriage returns and what progress bars wrote over."""
     if b"\x1b" in text:
         text = _COLOUR.sub(b"", text)
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
-    if b"\r" in text:
-        lines = text.split(b"\n")
-        text = b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)
-    return text
+    if b"\r" not in text:
+        return text
+    text = text.replace(b"\r\n", b"\n")
+    if b"\r" not in text:
+        return text
+    lines = text.split(b"\n")
+    return b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)

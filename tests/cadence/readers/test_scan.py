@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.cadence.chunks import Chunk
-from testing.cadence.readers import UnreadableRun, blocks, text
+from testing.cadence.readers import UnreadableRun, blocks, sieve, text
 from testing.cadence.readers.blocks import Input
 from testing.cadence.readers.scan import scan, scan_nothing
 
@@ -150,14 +150,24 @@ def outcome(path, scan):
 
 
 @settings(deadline=None, max_examples=300)
-@given(body=LINES, size=st.sampled_from([1 << 7, 1 << 20]), cut=st.booleans())
-def test_same_as_line_by_line(tmp_path_factory, body, size, cut):
+@given(
+    body=LINES,
+    size=st.sampled_from([1 << 7, 1 << 20]),
+    full=st.sampled_from([1, 1 << 8, 1 << 20]),
+    rare=st.sampled_from([0, 64, 256]),
+    cut=st.booleans(),
+)
+def test_same_as_line_by_line(tmp_path_factory, body, size, full, rare, cut):
     path = tmp_path_factory.mktemp("scan") / "run.log"
     data = "".join(body).encode()
     path.write_bytes(data[:-1] if cut else data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "SIZE", size)
-        assert outcome(path, scan) == outcome(path, scan_nothing)
+        patch.setattr(sieve, "RARE", len(data) + 1)
+        expected = outcome(path, scan_nothing)
+        patch.setattr(sieve, "FULL", full)
+        patch.setattr(sieve, "RARE", rare)
+        assert outcome(path, scan) == expected
 
 
 def test_threads_of_several_words_are_told_apart(tmp_path):
