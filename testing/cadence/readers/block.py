@@ -89,9 +89,9 @@ class Block:
 
 
 def with_step(text: Array, scratch: Scratch) -> Array:
-    """Offsets of `tep` in any case: part of every `step`, and rare else.
+    """An offset within each `tep` in any case: part of every `step`, and rare else.
 
-    Of each, `te` or `ep` is one of the pairs that begin at even offsets.
+    It is that of its `te` or `ep`, one of which is a pair that begins at an even one.
 
     Args:
       text: bytes, the last of which is no letter.
@@ -109,4 +109,4 @@ def with_step(text: Array, scratch: Scratch) -> Array:
     # The third letter, behind the pair or before it.
     behind = low[at // 2] == _TE
     third = text.take(np.where(behind, at + 2, at - 1), mode="clip") | 32
-    return np.where(behind, at, at - 1)[third == np.where(behind, 112, 116)]
+    return at[third == np.where(behind, 112, 116)]

@@ -181,3 +181,14 @@ def test_threads_of_several_words_are_told_apart(tmp_path):
     )
     _, writers, _, _ = outcome(path, scan)
     assert writers == threads * 10
+
+
+def test_a_record_ends_at_a_line_that_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(sieve, "RARE", 0)
+    path = tmp_path / "run.log"
+    path.write_text("Step = 5\n  loss = 1\nhello\n  size = 2\nStep = 6\n  loss = 3\n")
+    events, *_ = outcome(path, scan)
+    assert [event.partition(", source")[0] for event in events] == [
+        "Event(kind='log', name='loss', step=5, value=1.0",
+        "Event(kind='log', name='loss', step=6, value=3.0",
+    ]
