@@ -6,8 +6,9 @@ import numpy as np
 
 from testing.cadence.chunks import Array
 
-_FRONT = b"\0" * 8
-_BACK = b"\0" * 72
+# What stands before and behind the lines of a block, so that words may be read there.
+FRONT = b"\0" * 8
+BACK = b"\0" * 72
 _LOWER = np.uint16(0x2020)
 _TE, _EP = (np.uint16(int.from_bytes(pair, "little")) for pair in (b"te", b"ep"))
 
@@ -30,35 +31,43 @@ class Scratch:
         return one, two, three, four
 
 
+def padded(*lines: bytes) -> bytes:
+    """The data of a block."""
+    return b"".join((FRONT, *lines, BACK))
+
+
 class Block:
     """Lines as bytes, where each begins and ends, and which of the file it is.
 
     Args:
-      text: whole lines.
+      data: whole lines, `padded`.
       scratch: memory to use.
       before: number of lines of the file before these.
       numbers: the number of each line in the file, from 1, where they do not
         simply follow each other.
+      places: those of `with_step`, where they are known.
 
     Attributes:
-      data: the lines, padded at both ends; all offsets count in it.
+      data: as it was given; all offsets count in it.
       size: number of lines.
       numbers: int64, the number of each line.
     """
 
     def __init__(
         self,
-        text: bytes,
+        data: bytes,
         scratch: Scratch,
         before: int = 0,
         numbers: Array | None = None,
+        places: Array | None = None,
     ) -> None:
-        self.data = b"".join((_FRONT, text, _BACK))
+        self.data = data
         self.bytes = np.frombuffer(self.data, np.uint8)
         self.words = np.ndarray(
             (len(self.data) - 7,), "<u8", buffer=self.data, strides=(1,)
         )
         self._scratch = scratch
+        self._places = places
         # Every line end and every equals sign, in order.
         self.marks = self._find_marks()
         self.is_end = self.bytes[self.marks] == 10
@@ -76,16 +85,18 @@ class Block:
 
     def starts(self, rows: Array) -> Array:
         """Offsets of the first bytes of lines."""
-        return np.where(rows > 0, self.ends[rows - 1] + 1, len(_FRONT))
+        return np.where(rows > 0, self.ends[rows - 1] + 1, len(FRONT))
 
     def line(self, row: int) -> bytes:
         """One line, without its line end."""
-        start = self.ends[row - 1] + 1 if row else len(_FRONT)
+        start = self.ends[row - 1] + 1 if row else len(FRONT)
         return self.data[start : self.ends[row]]
 
     def with_step(self) -> Array:
         """As `with_step`, of all lines."""
-        return with_step(self.bytes, self._scratch)
+        if self._places is None:
+            self._places = with_step(self.bytes, self._scratch)
+        return self._places
 
 
 def with_step(text: Array, scratch: Scratch) -> Array:

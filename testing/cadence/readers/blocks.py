@@ -90,18 +90,22 @@ class Input:
         for data in iter(self.read, b""):
             yield decoder.decode(data).encode("utf-8", "replace")
 
-    def blocks(self) -> Iterator[bytes]:
-        """Blocks of whole lines, too long ones cut; only the last may lack its end."""
+    def blocks(self, front: bytes = b"", back: bytes = b"") -> Iterator[bytes]:
+        """Blocks of whole lines, too long ones cut; only the last may lack its end.
+
+        Args:
+          front, back: what to put before and behind each block.
+        """
         rest = b""
         for data in self.texts():
             cut = data.rfind(b"\n") + 1
             if cut:
                 skipped = data.find(b"\n") if len(rest) >= LONGEST_LINE else 0
-                yield b"".join((rest, memoryview(data)[skipped:cut]))
+                yield b"".join((front, rest, memoryview(data)[skipped:cut], back))
             rest = data[cut:] if cut else rest + data
             rest = rest[:LONGEST_LINE]
         if rest:
-            yield rest
+            yield b"".join((front, rest, back))
 
     def lines(self) -> Iterator[tuple[int, str, bool]]:
         """Yields each line: its number from 1, its text, and if it had an end."""

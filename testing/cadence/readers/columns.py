@@ -10,7 +10,8 @@ import numpy as np
 from testing.cadence.chunks import Array, Chunk, Series, Values, is_nonfinite
 from testing.cadence.readers import values
 from testing.cadence.readers.block import Block
-from testing.cadence.readers.scan import THREAD, Hits
+from testing.cadence.readers.prefixes import THREAD
+from testing.cadence.readers.scan import Hits
 
 # So many labels are kept; then the table starts anew. Only speed depends on it.
 _LABELS = 1 << 12

@@ -1,9 +1,8 @@
 """Finds `[step=N] name = value.` in a whole block of lines at once.
 
 Arrays instead of a loop: eight bytes of every line are looked at in one
-operation, as one 64-bit word (least significant byte first, whatever the
-machine). A line that does not have exactly the plain form is left to `lines`,
-so that this module decides nothing that `lines` would decide differently.
+operation (`words`). A line that does not have exactly the plain form is left to
+`lines`, so that this module decides nothing that `lines` would decide differently.
 """
 
 from __future__ import annotations
@@ -14,27 +13,24 @@ import numpy as np
 
 from testing.cadence.chunks import Array
 from testing.cadence.readers.block import Block
+from testing.cadence.readers.prefixes import writers as writers_of
+from testing.cadence.readers.words import (
+    FACTORS,
+    MASKS,
+    ZEROS,
+    all_digits,
+    first,
+    no_digits,
+    repeated,
+    zero_bytes,
+)
 
 _LONGEST_NAME = 64
 _LONGEST_LINE = 1 << 16
-# Where the thread begins in absl's prefix, and how many words it may take.
-THREAD = 22
-_THREAD_WORDS = 3
-
 _U64 = np.uint64
-_ONES = _U64(0x0101010101010101)
-_HIGH = _U64(0x8080808080808080)
-_ZEROS = _U64(0x3030303030303030)  # the character 0
-_PAST_NINE = _U64(0x7676767676767676)  # adding it sets the high bit from 10 on
-_CLOSING = _U64(0x5D5D5D5D5D5D5D5D)
-_SPACES = _U64(0x2020202020202020)
+_CLOSING = repeated(b"]")
 _STEP = _U64(int.from_bytes(b"[step=", "little"))
-_SIX_BYTES = _U64((1 << 48) - 1)
-_MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
-# Odd, so that no two names that differ in one word share a hash.
-FACTORS = np.array(
-    [0x9E3779B97F4A7C15 * (2 * n + 1) ** 3 % 2**64 for n in range(8)], np.uint64
-)
+_SIX_BYTES = MASKS[6]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ def scan(block: Block) -> Hits:
     good &= (block.bytes[name_end] == 32) & (block.bytes[name_end + 2] == 32)
     good &= _names_fit(block, name_start, name_end)
     good &= (line_end - line_start <= _LONGEST_LINE) & (value_start < line_end)
-    writers, known = _writers(block, line_start, start - len("[step="))
+    writers, known = writers_of(block, line_start, start - len("[step="))
     good &= known
     good &= _printable(block, line_end - 1)
     # Without the dot that ends the sentence.
@@ -124,36 +120,17 @@ def _anchors(block: Block) -> Array:
 
 def _steps(words: Array) -> tuple[Array, Array, Array]:
     """Numbers of one to seven digits before a `]`, their digits, and if good."""
-    digits, found = _first(_zero_bytes(words ^ _CLOSING))
+    digits, found = first(zero_bytes(words ^ _CLOSING))
     good = found & (digits > 0)
     digits = np.maximum(digits, 1)
-    mask = _MASKS[digits]
-    numbers = (words ^ _ZEROS) & mask
-    good &= _all_digits(numbers)
+    mask = MASKS[digits]
+    numbers = (words ^ ZEROS) & mask
+    good &= all_digits(numbers)
     numbers = numbers << (_U64(64) - _U64(8) * digits.astype(np.uint64))
     numbers = (numbers * _U64(2561)) >> _U64(8)
     numbers = ((numbers & _U64(0x00FF00FF00FF00FF)) * _U64(6553601)) >> _U64(16)
     numbers = ((numbers & _U64(0x0000FFFF0000FFFF)) * _U64(42949672960001)) >> _U64(32)
     return numbers.astype(np.int64), digits, good
-
-
-def _zero_bytes(words: Array) -> Array:
-    """The high bit of the lowest byte that is zero; garbage above it."""
-    return (words - _ONES) & ~words & _HIGH
-
-
-def _all_digits(numbers: Array) -> Array:
-    """Whether every byte is below ten."""
-    return ((numbers + _PAST_NINE) | numbers) & _HIGH == 0
-
-
-def _first(flags: Array) -> tuple[Array, Array]:
-    """Index of the lowest byte that is flagged by its high bit, and if any is."""
-    lowest = flags & (~flags + _U64(1))
-    # The exponent of a power of two is the index of its only bit.
-    exponent = lowest.astype(np.float64).view(np.int64) >> 52
-    found = flags != 0
-    return np.where(found, (exponent - 1023) >> 3, 0), found
 
 
 def _names_fit(block: Block, start: Array, end: Array) -> Array:
@@ -169,7 +146,7 @@ def _printable(block: Block, places: Array) -> Array:
 
 def _masked(block: Block, start: Array, length: Array, index: int) -> Array:
     """Word `index` of each text, zero beyond its end."""
-    mask = _MASKS[np.clip(length - 8 * index, 0, 8)]
+    mask = MASKS[np.clip(length - 8 * index, 0, 8)]
     return block.words[start + 8 * index] & mask
 
 
@@ -181,73 +158,12 @@ def _hashes(block: Block, start: Array, end: Array) -> Array:
     return hashes
 
 
-def _writers(block: Block, start: Array, end: Array) -> tuple[Array, Array]:
-    """A hash of the thread each prefix names, and whether that was easy to tell.
-
-    Easy are absl's prefix, no prefix, and one that begins with a letter or a
-    digit: it names no process (`lines.writer`).
-    """
-    first = block.bytes[start]
-    glog, thread, known = _threads(block, start, end)
-    letter = ((first | 32) >= 97) & ((first | 32) <= 122)
-    digit = (first >= 48) & (first <= 57)
-    other = (start == end) | ((letter | digit) & ~_maybe_glog(block, start))
-    return thread, (glog & known) | (~glog & other)
-
-
-def _maybe_glog(block: Block, start: Array) -> Array:
-    first, second = block.bytes[start], block.bytes[start + 1]
-    level = (first == 73) | (first == 87) | (first == 69) | (first == 70)
-    return level & (second >= 48) & (second <= 57)
-
-
-def _threads(block: Block, start: Array, end: Array) -> tuple[Array, Array, Array]:
-    """Whether the prefix is absl's, a hash of its thread, and if that is one.
-
-    Offsets are those of `I1201 04:21:29.123456 140735171155776 file.py:45] `.
-    """
-    glog = _maybe_glog(block, start) & (end - start >= 26)
-    # Where a line is too short the words are another line's: masked by `glog`.
-    for index, (fixed, digits) in enumerate(_ABSL):
-        words = block.words[start + 8 * index]
-        glog &= (words & fixed[0]) == fixed[1]
-        glog &= _all_digits((words ^ _ZEROS) & digits)
-    thread = np.zeros(len(start), np.uint64)
-    going_on = np.ones(len(start), bool)
-    good = glog.copy()
-    for index in range(_THREAD_WORDS):
-        words = block.words[start + THREAD + 8 * index]
-        length, found = _first(_zero_bytes(words ^ _SPACES))
-        mask = _MASKS[np.where(found, length, 8)]
-        digits = words & mask
-        good &= ~going_on | _all_digits((words ^ _ZEROS) & mask)
-        good &= (index > 0) | (digits != 0)
-        thread += np.where(glog & going_on, digits, 0) * FACTORS[index]
-        going_on &= ~found
-        if not (glog & going_on).any():
-            break
-    return glog, thread, good & ~going_on
-
-
-def _template(text: bytes) -> tuple[tuple[np.uint64, np.uint64], np.uint64]:
-    """Masks of one word: its fixed bytes with their values, and its digits (`0`)."""
-    fixed = bytes(0 if byte in b"?0" else 255 for byte in text)
-    digits = bytes(255 if byte == 48 else 0 for byte in text)
-    word, values, places = (
-        _U64(int.from_bytes(part, "little")) for part in (fixed, text, digits)
-    )
-    return (word, word & values), places
-
-
-_ABSL = [_template(text) for text in (b"?0000 00", b":00:00.0", b"00000 ??")]
-
-
 def _plain(block: Block, start: Array, end: Array) -> Array:
     """Whether each value is sign, 1 to 7 digits, perhaps a dot and 0 to 24 digits."""
-    first = block.bytes[start]
-    start = start + ((first == 45) | (first == 43))
-    words = block.words[start] ^ _ZEROS
-    digits, found = _first(((words + _PAST_NINE) | words) & _HIGH)
+    sign = block.bytes[start]
+    start = start + ((sign == 45) | (sign == 43))
+    words = block.words[start] ^ ZEROS
+    digits, found = first(no_digits(words))
     length = end - start
     whole = found & (length >= 1) & (digits >= length)
     dot = found & (digits >= 1) & (digits < length)
@@ -256,8 +172,8 @@ def _plain(block: Block, start: Array, end: Array) -> Array:
     length = end - fraction
     dot &= length <= 24
     for index in range(-(-int(length[dot].max(initial=0)) // 8)):
-        mask = _MASKS[np.clip(length - 8 * index, 0, 8)]
-        dot &= _all_digits((block.words[fraction + 8 * index] ^ _ZEROS) & mask)
+        mask = MASKS[np.clip(length - 8 * index, 0, 8)]
+        dot &= all_digits((block.words[fraction + 8 * index] ^ ZEROS) & mask)
     return whole | dot
 
 

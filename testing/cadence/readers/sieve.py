@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from testing.cadence.chunks import Array
-from testing.cadence.readers.block import Block, Scratch, with_step
+from testing.cadence.readers.block import FRONT, Block, Scratch, padded, with_step
 
 # So many bytes of lines are gathered.
 FULL = 1 << 20
@@ -33,51 +33,47 @@ class Sieve:
         self._numbers: list[Array] = []
         self._size = 0
 
-    def feed(self, text: bytes) -> Iterator[Block]:
-        """Takes whole lines; the last line of the file may lack its end."""
-        if not text.endswith(b"\n"):
-            text += b"\n"
-        places = with_step(np.frombuffer(text, np.uint8), self._scratch)
-        many = len(places) * RARE > len(text)
+    def feed(self, data: bytes) -> Iterator[Block]:
+        """Takes whole lines, `padded`."""
+        places = with_step(np.frombuffer(data, np.uint8), self._scratch)
+        many = len(places) * RARE > len(data)
         if not many:
-            self._gather(text, places)
+            self._gather(data, places)
         if many or self._size >= FULL:
             yield from self.finish()
         if many:
-            block = Block(text, self._scratch, self._lines)
+            block = Block(data, self._scratch, self._lines, places=places)
             self._lines += block.size
             yield block
 
     def finish(self) -> Iterator[Block]:
         """Yields the lines that are gathered."""
         if self._size:
-            text, numbers = b"".join(self._texts), np.concatenate(self._numbers)
-            yield Block(text, self._scratch, numbers=numbers)
+            data, numbers = padded(*self._texts), np.concatenate(self._numbers)
+            yield Block(data, self._scratch, numbers=numbers)
         self._texts, self._numbers, self._size = [], [], 0
 
-    def _gather(self, text: bytes, places: Array) -> None:
+    def _gather(self, data: bytes, places: Array) -> None:
         """Cuts out the lines to keep, neighbours in one piece."""
-        data = np.frombuffer(text, np.uint8)
-        is_end = self._scratch.of(len(text))[0].view(bool)
-        ends = np.equal(data, 10, out=is_end).nonzero()[0]
-        rows = _kept(data, ends, places)
+        text = np.frombuffer(data, np.uint8)
+        is_end = self._scratch.of(len(data))[0].view(bool)
+        ends = np.equal(text, 10, out=is_end).nonzero()[0]
+        starts = np.concatenate([[len(FRONT)], ends[:-1] + 1])
+        rows = _kept(text[starts], np.searchsorted(ends, places))
         if len(rows):
             breaks = np.flatnonzero(rows[1:] - rows[:-1] != 1)
             first = np.concatenate([rows[:1], rows[breaks + 1]])
             last = np.concatenate([rows[breaks], rows[-1:]])
-            starts = np.where(first > 0, ends[first - 1] + 1, 0).tolist()
-            stops = (ends[last] + 1).tolist()
-            pieces = [text[a:b] for a, b in zip(starts, stops, strict=True)]
+            spans = zip(starts[first].tolist(), ends[last].tolist(), strict=True)
+            pieces = [data[start : end + 1] for start, end in spans]
             self._texts += pieces
             self._numbers.append(rows + (self._lines + 1))
             self._size += sum(map(len, pieces))
         self._lines += len(ends)
 
 
-def _kept(data: Array, ends: Array, places: Array) -> Array:
-    """Indices of the lines to keep, rising."""
-    rows = np.searchsorted(ends, places)
-    first = data[np.concatenate([[0], ends[:-1] + 1])]
+def _kept(first: Array, rows: Array) -> Array:
+    """Which lines to keep, rising: of the first bytes of all, and those with a step."""
     blank = np.flatnonzero((first <= 32) | (first >= 128))
     if len(blank):
         return np.union1d(rows, blank)

@@ -11,7 +11,7 @@ import numpy as np
 
 from testing.cadence.chunks import Array, Chunk, Problem
 from testing.cadence.readers import lines, values
-from testing.cadence.readers.block import Block
+from testing.cadence.readers.block import BACK, FRONT, Block, padded
 from testing.cadence.readers.blocks import Input, decoded
 from testing.cadence.readers.columns import Row, Scanned, listed, merged
 from testing.cadence.readers.errors import UnreadableRun
@@ -43,8 +43,8 @@ def read(source: Input, scan: Scan = scan) -> Iterator[Chunk | Problem]:
     format = "absl" if _ABSL.search(source.head) else "text"
     reader = TextReader(source.path, format, scan)
     found = False
-    for block in source.blocks():
-        for chunk in reader.feed(block):
+    for data in source.blocks(FRONT, BACK):
+        for chunk in reader.feed(data):
             found = True
             yield chunk
     for chunk in reader.finish():
@@ -96,9 +96,9 @@ class TextReader:
         self._sieve = Sieve()
         self._scanned = Scanned()
 
-    def feed(self, text: bytes) -> Iterator[Chunk]:
-        """Takes whole lines; yields their events, sooner or later."""
-        for block in self._sieve.feed(_cleaned(text)):
+    def feed(self, data: bytes) -> Iterator[Chunk]:
+        """Takes lines, `padded`; yields their events, sooner or later."""
+        for block in self._sieve.feed(_cleaned(data)):
             yield from self._read(block)
 
     def finish(self) -> Iterator[Chunk]:
@@ -212,14 +212,14 @@ def _suspects(hits: Hits, order: Array) -> Array:
     return np.flatnonzero(suspect)
 
 
-def _cleaned(text: bytes) -> bytes:
-    """Without colours, carriage returns and what progress bars wrote over."""
-    if b"\x1b" in text:
-        text = _COLOUR.sub(b"", text)
-    if b"\r" not in text:
-        return text
+def _cleaned(data: bytes) -> bytes:
+    """Whole lines without colours and what progress bars wrote over, `padded`."""
+    whole = data.endswith(b"\n" + BACK)
+    if whole and b"\x1b" not in data and b"\r" not in data:
+        return data
+    text = _COLOUR.sub(b"", data[len(FRONT) : -len(BACK)])
     text = text.replace(b"\r\n", b"\n")
-    if b"\r" not in text:
-        return text
-    lines = text.split(b"\n")
-    return b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)
+    if b"\r" in text:
+        lines = text.split(b"\n")
+        text = b"\n".join(line.rstrip(b"\r").rpartition(b"\r")[2] for line in lines)
+    return padded(text, b"" if whole else b"\n")
