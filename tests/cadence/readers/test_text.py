@@ -272,3 +272,9 @@ def test_notebook(write):
 def test_bytes_that_are_no_text(write):
     path = write(b"\xff\xfa junk \xff\n[step=0] loss = 1.\n\x00\x00\n")
     assert [event.step for event in events(path)] == [0]
+
+
+def test_what_a_progress_bar_wrote_over_names_no_writer(write):
+    path = write(f"(worker pid=1) 10%|# | 1/10\r{ABSL}[step=3] loss = 1.5.\n")
+    (series,) = series_of(path)
+    assert (series.name, ABSL.split()[2]) == ("loss", series.writer)
