@@ -106,8 +106,10 @@ class Templates:
                 codes, known = layout.match(rest)
                 field = rest[known, offset : offset + number.size]
                 values = np.ascontiguousarray(field).view(f"<f{number.size}")[:, 0]
+                with np.errstate(invalid="ignore"):  # a signalling NaN
+                    values = values.astype(np.float64)
                 mine = at[known]
-                yield rows[mine], codes, steps[mine], values.astype(np.float64)
+                yield rows[mine], codes, steps[mine], values
 
     def learn(self, message: bytes, scalar: Scalar) -> bool:
         """Remembers an event with one scalar, if its form is a plain one.

@@ -48,6 +48,7 @@ EMPTY = (
 )
 
 
+@pytest.mark.filterwarnings("error")  # NumPy warns of some kinds of NaN
 @settings(deadline=None, max_examples=400)
 @example([EMPTY])
 @given(st.lists(mutated(), max_size=12))
