@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 pytest.importorskip("tensorboard")
@@ -48,7 +50,6 @@ EMPTY = (
 )
 
 
-@pytest.mark.filterwarnings("error")  # NumPy warns of some kinds of NaN
 @settings(deadline=None, max_examples=400)
 @example([EMPTY])
 @given(st.lists(mutated(), max_size=12))
@@ -104,6 +105,17 @@ def test_the_second_one_is_known(make):
     assert matched(templates, messages) == [
         (row, "a", step, step % 7 + 0.5) for row, step in enumerate(steps)
     ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_signalling_nan_is_a_nan(make):
+    templates = Templates(parse, Scalars().of)
+    message = event(make, "a", 1, 1.5)
+    assert templates.learn(message, ("a", 1.5))
+    signalling = message.replace(struct.pack("<f", 1.5), b"\x01\x00\xa0\x7f")
+    ((_, name, step, value),) = matched(templates, [signalling])
+    assert (name, step, str(value)) == ("a", 1, "nan")
 
 
 def test_names_of_equal_length_are_told_apart():
