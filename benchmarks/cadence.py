@@ -11,6 +11,7 @@ one compiled regular expression with groups. That of event files: TensorBoard's
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 import resource
@@ -23,6 +24,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROUNDS = 3
+# Modules are compiled once and kept, as where they are installed.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 LINE = "I1201 04:02:26.000000 140 export_utils.py:40] [step={}] loss = {:.6f}.\n"
 NOISE = "I1201 04:02:26.000000 140 train.py:210] saved a checkpoint, all is well {}\n"
 
@@ -57,7 +60,9 @@ def compare(title: str, floor: str, path: pathlib.Path) -> None:
 def measured(what: str, path: pathlib.Path) -> tuple[float, float]:
     """Seconds and peak memory in MB of one measurement, in a process of its own."""
     command = [sys.executable, __file__, "--one", what, str(path)]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=ENVIRONMENT, check=True, capture_output=True, text=True
+    )
     seconds, memory = json.loads(done.stdout.splitlines()[-1])
     return seconds, memory
 
