@@ -1,7 +1,7 @@
 """Eight bytes of text in one 64-bit word, looked at together.
 
 The first byte of the text is the least significant one. Each function takes an array
-of words. How: H. S. Warren, Hacker's Delight, 2nd edition, sections 2-18 and 6-1.
+of words. How: H. S. Warren, Hacker's Delight, 2nd edition, section 6-1.
 """
 
 from __future__ import annotations
