@@ -3,6 +3,7 @@
 import os
 import sys
 
+import hypothesis
 import pytest
 
 # Before TensorFlow is imported anywhere: few threads (tests run side by side),
@@ -12,6 +13,10 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+# The time an example takes depends on the machine. Nothing here is timed.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

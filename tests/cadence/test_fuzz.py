@@ -32,7 +32,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(EVENTS)
 def test_any_events_can_be_surveyed_shown_and_recorded(events):
     with warnings.catch_warnings():
@@ -52,7 +52,7 @@ def test_any_events_can_be_surveyed_shown_and_recorded(events):
 
 
 @pytest.mark.parametrize("form", writers.FORMATS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_mutated_files(tmp_path_factory, form, data):
     write, name = writers.FORMATS[form]
@@ -69,7 +69,7 @@ def test_mutated_files(tmp_path_factory, form, data):
         assert main(["describe", str(path), "--format", format]) in (0, 1, 2)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(content=st.binary(max_size=300))
 def test_random_files(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("run") / "run.log"

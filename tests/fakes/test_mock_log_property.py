@@ -81,7 +81,7 @@ def _captured():
         logger.handlers[:] = before[2]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(call=CALLS, message=MESSAGES, arguments=ARGUMENTS)
 def test_records_what_absl_logs(call, message, arguments):
     method, level = call
@@ -100,7 +100,7 @@ def test_records_what_absl_logs(call, message, arguments):
         assert real[2] in record.format_error
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(call=CALLS, message=MESSAGES, arguments=ARGUMENTS)
 def test_passes_on_what_absl_would_log(call, message, arguments):
     method, level = call

@@ -159,7 +159,7 @@ def test_closing_ends_all():
     assert backend.stopped == [(0, 1, 2)]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_each_run_counts_once_whatever_happens(data):
     size = data.draw(st.integers(1, 4), "collectors")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from testing.cadence import Cadence, Order, Series
@@ -67,7 +67,6 @@ def runs(draw):
     ]
 
 
-@settings(deadline=None)
 @given(runs(), st.data())
 def test_a_run_keeps_its_own_cadence_and_no_other(events, data):
     cadence = Cadence.infer(events)

@@ -17,7 +17,7 @@ def split(path):
         return list(source.blocks())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 40))
 def test_lines_keep_their_number_and_their_start(
     tmp_path_factory, lines, ended, size, longest

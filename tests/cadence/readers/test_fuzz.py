@@ -90,7 +90,7 @@ def check_chunk(chunk):
 NAMES = st.sampled_from(["run.log", "events.out.tfevents.1.host"])
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(data=mutated(), name=NAMES)
 def test_mutated_files(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("fuzz") / name
@@ -98,7 +98,7 @@ def test_mutated_files(tmp_path_factory, data, name):
     check(path)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.binary(max_size=300), name=NAMES)
 def test_random_bytes(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("fuzz") / name
@@ -106,7 +106,7 @@ def test_random_bytes(tmp_path_factory, data, name):
     check(path)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=mutated())
 def test_mutated_files_with_a_pattern(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("fuzz") / "run"

@@ -34,7 +34,7 @@ def key(name, step, value):
 
 
 @pytest.mark.parametrize("form", writers.FORMATS)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(moments=runs(), crlf=st.booleans(), bom=st.booleans())
 def test_same_events(tmp_path_factory, form, moments, crlf, bom):
     write, name = writers.FORMATS[form]

@@ -149,7 +149,7 @@ def outcome(path, scan):
     return events, writers, marks, problems
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     body=LINES,
     size=st.sampled_from([1 << 7, 1 << 20]),

@@ -50,7 +50,7 @@ EMPTY = (
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @example([EMPTY])
 @given(st.lists(mutated(), max_size=12))
 def test_same_as_the_classes(messages):

@@ -69,7 +69,7 @@ def survey(path):
 
 
 @pytest.mark.parametrize("form", writers.FORMATS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(moments=runs(), kind=st.sampled_from(KINDS), data=st.data())
 def test_in_every_format(tmp_path_factory, form, moments, kind, data):
     write, name = writers.FORMATS[form]
@@ -86,7 +86,7 @@ def test_in_every_format(tmp_path_factory, form, moments, kind, data):
     assert all(finding.spot.place for finding in found)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(moments=runs(), kind=st.sampled_from(KINDS), data=st.data())
 def test_however_the_run_is_cut_into_chunks(moments, kind, data):
     at = data.draw(st.integers(2, len(moments) - 5))
@@ -108,7 +108,7 @@ def test_however_the_run_is_cut_into_chunks(moments, kind, data):
 
 @pytest.mark.parametrize("kind", ["missing-head", "missing-tail"])
 @pytest.mark.parametrize("form", writers.FORMATS)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(moments=runs(), lost=st.integers(1, 3))
 def test_heads_and_tails(tmp_path_factory, form, kind, moments, lost):
     write, name = writers.FORMATS[form]
